@@ -13,7 +13,7 @@ namespace kolo::tcp {
 
 namespace {
 
-// This host's address on the way to `host`: what a datagram would carry. Nothing is sent.
+// Local address on the route to `host`: the source address of a datagram. Sends nothing.
 std::optional<posix::Address> address_towards(const std::string& host) {
   std::string why;
   for (const auto& address : posix::resolve(host, 9, why)) {
@@ -25,13 +25,13 @@ std::optional<posix::Address> address_towards(const std::string& host) {
   return std::nullopt;
 }
 
-// Where this rank listens on one address it is that one, not its name: a name may mean another
-// elsewhere. A loopback address serves only where there is no other: the ranks of this host need
-// none, and to others it is their own. (A machine's own name, or "localhost" as the place of the
-// store, leads to one.)
+// Chooses the address to publish. If this rank listens on one address only, publishes its number,
+// as its name may resolve differently on other hosts. A loopback address is the last choice: ranks
+// of this host do not need the published one, and other hosts cannot use a loopback address. (The
+// machine's own name, or "localhost" as the store's host, resolves to one.)
 std::string address_to_publish(const TcpSettings& settings, const posix::Address& bound) {
   if (!settings.host.empty()) return bound.host();
-  // Any address beyond the default route serves; this one is reserved for documentation.
+  // Any address behind the default route will do; this one is reserved for documentation.
   for (const std::string& host :
        {settings.rendezvous_host, std::string("192.0.2.1"), posix::host_name()}) {
     const auto address = host.empty() ? std::nullopt : address_towards(host);

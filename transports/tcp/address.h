@@ -1,5 +1,5 @@
-// What each rank says of itself in the store before anybody connects: where it listens, and what
-// both ends of a connection must agree on.
+// Endpoint address of a rank, exchanged through the store before any connection: where the rank
+// listens, and the settings that both ends of a connection must share.
 #pragma once
 
 #include <cstddef>
@@ -14,26 +14,26 @@
 namespace kolo::tcp {
 
 struct EndpointAddress {
-  std::string identity;  // of its host: see posix/identity.h
+  std::string identity;  // of its host: see posix/host/identity.h
   std::string host;
   std::uint16_t port = 0;
   std::size_t segment_bytes = 0;
   int lanes = 1;
-  Token token{};  // rank 0's is the job's
+  Token token{};  // rank 0's token is the job's
   bool listens_on_all = true;
-  bool is_on_this_host = false;  // of who reads it
+  bool is_on_this_host = false;  // the reading rank's host; not published
 
   std::string address() const;  // "10.0.0.2:40133": for messages
 };
 
-// What is published, but for is_on_this_host.
+// Text for the store, without is_on_this_host.
 std::string to_text(const EndpointAddress& card);
 
-// Error kProtocol that names the rank where the text is no card.
+// Error kProtocol with the rank if the text is not an endpoint address.
 EndpointAddress address_from_text(const std::string& text, int rank);
 
-// Everybody's, by rank; this rank listens at `bound` already. Error kDeadline names the ranks that
-// did not come, kMismatch the first whose settings differ.
+// Addresses of all ranks, by rank. Requires that this rank already listens at `bound`. Error
+// kDeadline names the missing ranks, kMismatch the first rank with other settings.
 std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
                                                 const TcpSettings& settings,
                                                 const posix::Address& bound);

@@ -1,15 +1,14 @@
-// Segments on their way out of a rank and into it; what they travel on is the derived classes'
-// matter: one connection (connection_channel.h) or several lanes (lanes_channel.h).
+// Base class of TCP channels: queues and buffers of segments. Derived classes move the bytes, over
+// one connection (connection_channel.h) or several lanes (lanes_channel.h).
 //
-// Out: a queue of pieces, each a slot of the channel's or memory of the caller's. Whatever is
-// queued leaves at once; what the sockets do not take, or no connection is there to take, stays
-// queued, as descriptors, not copies, and is pushed by progress() and by everybody who waits for
-// input.
+// Sending: a queue of pieces, each in a slot of the channel or in the caller's memory. A piece is
+// sent at once if possible. If the sockets are full or not connected yet, it stays queued (by
+// pointer, not copied), and progress() and each waiting receive send the rest.
 //
-// In: exactly as many bytes as the segment asked for needs are read to where they shall lie. So
-// segments are always contiguous and aligned, and nothing large is ever moved.
+// Receiving: reads the bytes of the requested segment directly to their destination. So segments
+// are contiguous and aligned, and no long segment is moved.
 //
-// A segment of no bytes travels as one: otherwise nobody could tell that it has been sent.
+// An empty segment is sent as one byte, so that its receiver can detect it.
 #pragma once
 
 #include <array>
@@ -24,12 +23,12 @@
 
 namespace kolo::tcp {
 
-// Of segments that wait to be sent.
+// Length of the send queue in segments.
 inline constexpr std::size_t kQueueLength = SegmentMemory::kSlots;
 
 class TcpChannel : public Channel, public ConnectionOwner {
  public:
-  // Segments are `segment_bytes` as a rule, and up to `longest_bytes` where somebody wants it.
+  // `segment_bytes`: preferred length of segments; `longest_bytes`: longest allowed.
   TcpChannel(Listener& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes);
 
   int peer() const override { return peer_; }
@@ -48,67 +47,65 @@ class TcpChannel : public Channel, public ConnectionOwner {
 
   void cannot_connect(const std::string& why) noexcept override;
 
-  // Sends what is queued as far as the sockets take it.
+  // Sends as much of the queue as the sockets take.
   void flush();
 
   bool has_queued() const { return queued_ > 0; }
   bool is_lost() const { return !lost_.empty(); }
   bool is_dead() const { return is_closed_ || is_lost(); }
 
-  // What is to be said when this rank ends, once all is drained: so that its peer tells the end of
-  // a connection, whichever comes first, from the end of all that was sent. True when the sockets
-  // have taken it.
+  // Sends the goodbye after all data, when this rank ends. With it the peer can tell the end of one
+  // connection from the end of all data. True once the sockets have taken it.
   virtual bool say_goodbye() = 0;
 
-  // No connection of this pair is still to come.
+  // True if no more connections of this pair can come.
   virtual bool is_settled() const = 0;
 
-  // Every later call throws kAborted; what is queued is forgotten, what the kernel has is still
-  // sent.
+  // Makes every later call throw kAborted. Drops the queue; the kernel still sends the data it has.
   void close() noexcept;
 
  protected:
   struct Piece {
     const std::byte* data = nullptr;
     std::size_t bytes = 0;
-    std::size_t unsent = 0;  // for who sends parts of it over several lanes
+    std::size_t unsent = 0;  // for sending parts over several lanes
     bool is_in_slot = false;
   };
 
-  // Sends of the queue what can be sent now; a failure is noted with lose().
+  // Sends as much of the queue as possible now; reports a failure by lose().
   virtual void push() = 0;
 
-  // True once the whole segment, of at least one byte, lies at `into`; a failure is thrown.
+  // True once the whole segment, of at least one byte, lies at `into`. Throws on failure.
   virtual bool pull(std::byte* into, std::size_t bytes) = 0;
 
   virtual void close_sockets() noexcept = 0;
 
-  // What the peer has sent is still to come by a connection that it has announced.
+  // True if the peer has announced another connection with data that has not arrived yet.
   virtual bool is_more_announced() const = 0;
 
   Listener& door() const { return listener_; }
   std::size_t queued() const { return queued_; }
-  // Whether a segment that is not short would find a slot.
+  // Whether a slot is free for a segment that is not short.
   bool has_slot_for(std::size_t bytes) const {
     return !SegmentMemory::is_short(bytes) && memory_.has_slot();
   }
-  // What is left of the last piece of the queue, which is the caller's memory and not short, goes
-  // into a slot. There must be one.
+  // Copies the unsent rest of the last piece, which is in the caller's memory, into a slot. The
+  // piece must not be short, and a slot must be free.
   void keep_last_piece();
   Piece& queued_piece(std::size_t index) { return queue_[(head_ + index) % kQueueLength]; }
   void pop_piece();
   ChannelStatistics& counts() { return statistics_; }
 
-  // Asks the door for a connection and lets it do what it can.
+  // Asks the listener for a connection and lets it make progress.
   void ask_for_connection(Listener::When when);
 
-  // All connections that have come are at their end, and nothing was announced. Whether another
-  // may be on its way: for a while, from a peer of another host.
+  // Called when all known connections have ended and none was announced. Whether another connection
+  // may still arrive: for a limited time, from a peer on another host.
   bool may_be_on_its_way();
   void note_arrival() { ended_ = {}; }
 
   void throw_if_dead() const;
-  void lose(const char* operation, int error) noexcept;  // 0: it closed the connection
+  void lose(const char* operation, int error) noexcept;  // 0: the peer closed the connection
   void lose(const char* operation, const std::string& why) noexcept;
 
  private:
@@ -126,22 +123,22 @@ class TcpChannel : public Channel, public ConnectionOwner {
   const int peer_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;
-  std::string lost_;  // why every call fails, if it does
+  std::string lost_;  // if not empty, every call fails with this text
   ErrorCode lost_code_ = ErrorCode::kPeerLost;
   bool is_closed_ = false;
-  Clock::time_point ended_{};  // the last connection; zero while there is one
+  Clock::time_point ended_{};  // when the last connection ended; zero while there is one
 
   SegmentMemory memory_;
 
-  // Out. The queue is a ring; a short segment that is not the caller's lies in the cell of the
-  // place that it has there.
+  // Sending. The queue is a ring. A short segment that is not in the caller's memory lies in the
+  // cell with the index of its queue entry.
   std::array<Piece, kQueueLength> queue_;
   std::size_t head_ = 0;
   std::size_t queued_ = 0;
   std::span<std::byte> reserved_;
   bool is_reserved_ = false;
 
-  // In.
+  // Receiving.
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
 };

@@ -12,7 +12,7 @@ namespace kolo::tcp {
 
 namespace {
 
-// In one system call; as send().
+// Sends all pieces in one system call; results as send().
 ssize_t send_pieces(const posix::Descriptor& socket, std::span<iovec> pieces) {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   if (pieces.size() == 1)
@@ -46,12 +46,12 @@ bool ConnectionChannel::take(posix::Descriptor& socket, const Hello* theirs, std
     socket_ = std::move(socket);
     has_called_ = true;
     speak(false);
-    push();  // be it the hello alone: who is silent is a stranger
+    push();  // sends at least the hello, as the peer drops silent connections
   } else if (!socket_.is_open()) {
     socket_ = std::move(socket);
     speak(false);
   } else if (!has_called_ || has_earlier_ || (is_heard_ && !awaits_earlier_)) {
-    return false;  // no peer of ours connects twice
+    return false;  // a peer never connects twice
   } else if (is_lower) {
     earlier_ = std::move(socket);
     has_earlier_ = true;
@@ -65,14 +65,14 @@ bool ConnectionChannel::take(posix::Descriptor& socket, const Hello* theirs, std
   return true;
 }
 
-// The hello leaves with what is sent next.
+// The hello is sent together with the next data.
 void ConnectionChannel::speak(bool follows_another) {
   follows_another_ = follows_another;
   hello_ = encode({door().token(), door().rank(), peer(), follows_another, 0});
   unsaid_ = hello_.size();
 }
 
-// Where this rank was called, its peer will not connect again.
+// If the peer opened socket_, it will not connect again.
 bool ConnectionChannel::is_settled() const {
   if (is_lost()) return true;
   if (!socket_.is_open() || !has_called_) return socket_.is_open();
@@ -83,9 +83,9 @@ void ConnectionChannel::count_connections() {
   counts().connections = (socket_.is_open() ? 1U : 0U) + (earlier_.is_open() ? 1U : 0U);
 }
 
-// --- out ---
+// --- sending ---
 
-// What the socket takes at once it copies itself: only the rest needs a slot.
+// The kernel copies the part that the socket takes at once; only the rest needs a slot.
 bool ConnectionChannel::send_copy(std::span<const std::byte> data, unsigned flags) {
   if ((flags & kMore) != 0 || !has_slot_for(data.size())) return TcpChannel::send_copy(data, flags);
   if (!send(data, flags)) return false;
@@ -141,13 +141,13 @@ void ConnectionChannel::pop_sent(std::size_t bytes) {
   }
 }
 
-// Only the hello was said on the connection that this rank opened: who has not said anything there
-// may have hung up since, and data would be lost.
+// True if only the hello was sent on the connection that this rank opened. A peer that has not
+// answered it may have closed the connection, and data sent now would be lost.
 bool ConnectionChannel::is_untried() const {
   return has_called_ && !is_heard_ && !has_sent_data_ && unsaid_ == 0;
 }
 
-// --- in ---
+// --- receiving ---
 
 bool ConnectionChannel::pull(std::byte* into, std::size_t bytes) {
   if (filled_ < bytes) take_ahead(into, bytes);
@@ -165,7 +165,7 @@ void ConnectionChannel::take_ahead(std::byte* into, std::size_t bytes) {
   ahead_begin_ += part;
 }
 
-// Only while nothing is left ahead.
+// Requires an empty ahead buffer.
 void ConnectionChannel::receive_more(std::byte* into, std::size_t bytes) {
   throw_if_dead();
   const posix::Descriptor* const from = is_plain_ ? &socket_ : source();
@@ -192,7 +192,7 @@ void ConnectionChannel::receive_more(std::byte* into, std::size_t bytes) {
   take_ahead(into, bytes);
 }
 
-// As recvmsg(): to where it shall lie, and what follows ahead.
+// Receives at the destination, and following bytes into the ahead buffer; results as recvmsg().
 ssize_t ConnectionChannel::receive_straight(const posix::Descriptor& from, std::byte* into,
                                             std::size_t bytes) {
   std::array<iovec, 2> pieces = {{{into, bytes}, {ahead_.data(), kAheadBytes}}};
@@ -202,11 +202,11 @@ ssize_t ConnectionChannel::receive_straight(const posix::Descriptor& from, std::
   return ::recvmsg(from.get(), &message, MSG_DONTWAIT);
 }
 
-// What the next bytes come from, or null while that is not known.
+// Socket of the next bytes, or null while it is unknown.
 const posix::Descriptor* ConnectionChannel::source() {
   if (!socket_.is_open()) ask_for_connection(Listener::When::kIfNobodyComes);
   if (!socket_.is_open()) return nullptr;
-  if (!earlier_.is_open() && has_called_ && !has_earlier_) door().look();  // it may be there
+  if (!earlier_.is_open() && has_called_ && !has_earlier_) door().look();  // it may have arrived
   if (earlier_.is_open()) return &earlier_;
   if (has_called_ && !is_heard_ && !hear()) return nullptr;
   if (awaits_earlier_ && !has_earlier_) return nullptr;
@@ -214,7 +214,7 @@ const posix::Descriptor* ConnectionChannel::source() {
   return &socket_;
 }
 
-// The peer's hello on the connection that this rank opened.
+// Reads the peer's hello on the connection that this rank opened.
 bool ConnectionChannel::hear() {
   const auto state = reply_.read(socket_);
   if (state == HelloReader::State::kWaiting) return false;
@@ -235,18 +235,18 @@ bool ConnectionChannel::hear() {
   return false;
 }
 
-// The connection that this rank opened has ended before the peer said hello on it.
+// Handles the end of the connection that this rank opened, before the peer's hello on it.
 void ConnectionChannel::end_unheard(int error) {
   if (tries_again()) return;
   if (!has_earlier_) {
-    door().look();  // for the peer's own, which may have come since the last look
+    door().look();  // the peer's own connection may have arrived since
     if (!has_called_ || has_earlier_ || may_be_on_its_way()) return;
   }
   lose("receive from", error);
 }
 
-// Who has sent no data on the connection that it opened loses nothing with it: where the peer has
-// ended the next try says so, unless the peer has connected before.
+// Reconnects if no data was sent on the connection that this rank opened, as nothing can be lost
+// then. If the peer has ended, the next attempt finds out, unless the peer connects before.
 bool ConnectionChannel::tries_again() {
   if (!has_called_ || is_heard_ || has_sent_data_ || has_earlier_) return false;
   socket_.close();
@@ -258,9 +258,9 @@ bool ConnectionChannel::tries_again() {
   return true;
 }
 
-// --- the end ---
+// --- closing ---
 
-// Of two connections, the peer may see the end of either before it has seen the other.
+// With two connections, the peer may see the end of one before it sees the other.
 bool ConnectionChannel::say_goodbye() {
   if (std::exchange(has_said_goodbye_, true)) return true;
   if (earlier_.is_open()) {

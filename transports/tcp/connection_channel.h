@@ -1,22 +1,22 @@
-// One connection as a channel.
+// Channel over one TCP connection.
 //
-// Whatever is queued leaves in one system call: gathered from where it lies, or, where it is short,
-// from a copy in one piece, which the kernel takes faster. What is received is read straight to
-// where it shall lie, and in the same system call up to kAheadBytes of what follows into a small
-// buffer, which the next segments are served from first. What is short is read by way of that
-// buffer, as far as it fills: a header with up to 8 KiB behind it costs one call.
+// The whole queue is sent in one system call. Long data is gathered from its place; short data is
+// copied into one buffer first, which the kernel takes faster. A segment is received directly at
+// its destination. The same system call reads up to kAheadBytes of the following data into a small
+// buffer, which serves the next segments first. Short segments are read through that buffer: a
+// header with up to 8 KiB behind it costs one call.
 //
-// Who connects goes on with data right behind its hello, so a rank can send its last segments and
-// end before its peer has looked up. Where both of a pair have connected before they heard of each
-// other, the lower rank's connection stays. The higher rank closes its own, whose bytes are on
-// their way all the same, goes on where it stopped on the lower rank's, and says so in its hello
-// there; the lower rank reads the closed one to its end first. So no byte is sent twice or
-// overtakes another.
+// The connecting rank sends data right behind its hello. So it can send its last segments and end
+// before its peer reacts. If both ranks of a pair connect at the same time, the lower rank's
+// connection stays. The higher rank closes its own connection; the kernel still delivers its bytes.
+// It continues on the lower rank's connection, and its hello there carries the flag
+// follows_another. The lower rank reads the closed connection to its end first. So no byte is sent
+// twice or overtakes another.
 //
-// Between hosts even the end of one connection may come before the beginning of the other. So who
-// ends, and has not yet said hello on the connection that the peer opened, says it then, with the
-// same flag: the peer waits for the other connection. Where it opened one, sent data, and that ends
-// without a hello, it gives the other some time before it takes the peer for lost.
+// Between hosts, the end of one connection may arrive before the start of the other. So before a
+// rank ends, it sends a hello that is still missing on the connection opened by the peer, with the
+// same flag; the peer then waits for the other connection. If a rank's own connection ends without
+// a hello after it sent data, it waits for a limited time before it reports the peer as lost.
 #pragma once
 
 #include <array>
@@ -25,13 +25,14 @@
 
 namespace kolo::tcp {
 
-// Two rooms to read into cost the kernel 0.2 us more than one, and to gather two pieces 0.24 us: as
-// much as copies of some KiB. One call in the place of two saves 0.4 us: all-reduce of 8 KiB took
-// 8.4 us with 4 KiB ahead, and 7.4 with 9, of 512 B 6.0 and 5.5; with 16, 32 KiB took 2 % longer.
-inline constexpr std::size_t kAheadBytes = 4096;          // behind what goes where it shall lie
-inline constexpr std::size_t kShortBytes = 512;           // received by way of what is ahead,
-inline constexpr std::size_t kLongAheadBytes = 9 * 1024;  // of which there is more then
-inline constexpr std::size_t kCopiedBytes = 9 * 1024;     // sent in one piece
+// Reading into two buffers costs 0.2 us more than into one, and gathering two pieces 0.24 us: as
+// much as copying a few KiB. One call instead of two saves 0.4 us. With 9 KiB ahead instead of 4,
+// an all_reduce of 8 KiB took 7.4 us instead of 8.4, and of 512 B 5.5 us instead of 6.0. With 16
+// KiB ahead, 32 KiB took 2 % longer.
+inline constexpr std::size_t kAheadBytes = 4096;          // read ahead behind a long segment
+inline constexpr std::size_t kShortBytes = 512;           // received through the ahead buffer,
+inline constexpr std::size_t kLongAheadBytes = 9 * 1024;  // which then reads up to this length
+inline constexpr std::size_t kCopiedBytes = 9 * 1024;     // sent from one buffer up to this length
 
 class ConnectionChannel final : public TcpChannel {
  public:
@@ -65,21 +66,21 @@ class ConnectionChannel final : public TcpChannel {
   posix::Descriptor socket_;
   bool has_called_ = false;  // this rank opened socket_
   bool is_heard_ = false;    // the peer's hello on socket_ has been read
-  bool is_plain_ = false;    // socket_ is all there is to read from
+  bool is_plain_ = false;    // all further data comes from socket_
 
-  // The higher rank's connection, where both have connected; only on the lower rank.
+  // The higher rank's connection if both have connected; used only on the lower rank.
   posix::Descriptor earlier_;
-  bool has_earlier_ = false;     // or had, and has read it to its end
-  bool awaits_earlier_ = false;  // the other connection, as the peer's hello on socket_ says
+  bool has_earlier_ = false;     // earlier_ has arrived; it may have been read to its end since
+  bool awaits_earlier_ = false;  // the peer's hello on socket_ has announced earlier_
 
   HelloReader reply_;
-  std::array<std::byte, kHelloBytes> hello_{};  // to be said on socket_ before anything else
-  std::size_t unsaid_ = 0;                      // of its bytes
-  bool follows_another_ = false;                // as it says
+  std::array<std::byte, kHelloBytes> hello_{};  // sent on socket_ before all data
+  std::size_t unsaid_ = 0;                      // bytes of hello_ to send
+  bool follows_another_ = false;                // flag in hello_
   bool has_sent_data_ = false;                  // on socket_
   bool has_said_goodbye_ = false;
 
-  std::size_t filled_ = 0;  // of the segment under way, wherever it goes
+  std::size_t filled_ = 0;  // bytes of the current segment at its destination
   std::array<std::byte, kLongAheadBytes> ahead_;
   std::size_t ahead_begin_ = 0;
   std::size_t ahead_end_ = 0;

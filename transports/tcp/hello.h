@@ -1,14 +1,14 @@
-// The first 64 bytes on every connection, in both directions: who connects says them at once and
-// goes on with data, who was called says them before its own first data.
+// Hello: the first 64 bytes on every connection, in both directions. The connecting rank sends it
+// at once and continues with data. The accepting rank sends it before its own first data.
 //
 //     offset  0  u32      kMagic
 //             4  u32      version
-//             8  16 bytes the job's token, from the store: strangers do not know it
-//            24  i32      from: the rank that says hello
-//            28  i32      to: the rank that it believes to talk to
-//            32  u32      flags: 1 = bytes of another connection come before those of this one
+//             8  16 bytes the job's token, from the store: unknown to other programs
+//            24  i32      from: the sending rank
+//            28  i32      to: the receiving rank, as the sender expects
+//            32  u32      flags: 1 = bytes of another connection precede those of this one
 //            36  u32      lane: 0 for the first connection of a pair
-//            40  24 bytes zero: room for a proof of the job's secret
+//            40  24 bytes zero: for a later proof of a job's secret
 //
 // Numbers are little-endian.
 #pragma once
@@ -39,13 +39,13 @@ struct Hello {
 
 std::array<std::byte, kHelloBytes> encode(const Hello& hello);
 
-// Nothing where these bytes are no hello of this version.
+// Returns nothing if these bytes are not a hello of this version.
 std::optional<Hello> decode(std::span<const std::byte, kHelloBytes> bytes);
 
 // False as soon as the first bytes, however few, cannot become a hello.
 bool may_become_hello(std::span<const std::byte> bytes);
 
-// A hello that comes in bit by bit.
+// Reader for a hello that may arrive in several parts.
 class HelloReader {
  public:
   enum class State { kWaiting, kComplete, kBroken };
@@ -53,7 +53,7 @@ class HelloReader {
 
   std::optional<Hello> hello() const { return decode(bytes_); }
   bool is_other() const { return !may_become_hello(std::span(bytes_).first(filled_)); }
-  int error() const { return error_; }  // errno's, of what is broken; 0 otherwise
+  int error() const { return error_; }  // errno of a broken connection; otherwise 0
 
  private:
   std::array<std::byte, kHelloBytes> bytes_{};

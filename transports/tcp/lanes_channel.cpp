@@ -17,7 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "headers are copied as they lie");
 static_assert(sizeof(ChunkHeader) == 16);
 
-// In the order of numbers that begin again after 2^32.
+// Order of sequence numbers modulo 2^32.
 bool is_before(std::uint32_t a, std::uint32_t b) {
   return a != b && static_cast<std::int32_t>(b - a) > 0;
 }
@@ -48,7 +48,7 @@ bool LanesChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uin
   note_arrival();
   const bool has_called_first = lanes_.front()->has_called;
   if (theirs == nullptr) {
-    push();  // be it the hello alone: who is silent is a stranger
+    push();  // sends at least the hello, as the peer drops silent connections
   } else if (lane == 0 && (!has_called_first || door().rank() > peer())) {
     open_missing_lanes();
   }
@@ -60,7 +60,7 @@ void LanesChannel::open_missing_lanes() {
     door().call(peer(), static_cast<std::uint32_t>(lane), Listener::When::kNow);
 }
 
-// --- out ---
+// --- sending ---
 
 void LanesChannel::push() {
   if (lanes_.empty()) ask_for_connection(Listener::When::kNow);
@@ -68,9 +68,9 @@ void LanesChannel::push() {
   while (refusals < lanes_.size() && !is_dead()) {
     Lane& lane = *lanes_[turn_++ % lanes_.size()];
     const bool is_untried = lane.has_called && !lane.is_heard && !lane.has_sent_data;
-    // Who has said nothing may have hung up since it was told hello, and chunks would be lost.
+    // A peer that has not answered the hello may have closed the lane, and chunks would be lost.
     if (is_untried && lane.unsaid == 0 && !lane.has_ended && has_chunks()) hear(lane);
-    if (lanes_.empty()) return;  // that one is tried again
+    if (lanes_.empty()) return;  // hear() has dropped the only lane, to reconnect
     if (lane.is_void) {
       ++refusals;
       continue;
@@ -101,7 +101,7 @@ LanesChannel::Chunk LanesChannel::cut_chunk() {
   return chunk;
 }
 
-// False where everything queued has a lane already.
+// False if all queued chunks have a lane already.
 bool LanesChannel::give_chunk(Lane& lane) {
   if (!has_chunks()) return false;
   Chunk chunk;
@@ -118,13 +118,13 @@ bool LanesChannel::give_chunk(Lane& lane) {
   return true;
 }
 
-// Of whose chunk nothing was sent.
+// Puts the chunk of a lane back, of which nothing was sent.
 void LanesChannel::return_chunk(Lane& lane) {
   if (lane.chunk_unsent > 0) returned_.push_back({lane.header_out, lane.chunk});
   lane.header_unsent = lane.chunk_unsent = 0;
 }
 
-// True when the lane has taken all that it had.
+// True if the socket has taken all bytes of the lane.
 bool LanesChannel::write(Lane& lane) {
   const auto* header = reinterpret_cast<const std::byte*>(&lane.header_out);
   std::array<iovec, 3> pieces = {{
@@ -166,7 +166,7 @@ void LanesChannel::pop_sent(Lane& lane, std::size_t bytes) {
   }
 }
 
-// --- in ---
+// --- receiving ---
 
 bool LanesChannel::pull(std::byte* into, std::size_t bytes) {
   if (is_dead()) throw_if_dead();
@@ -177,7 +177,7 @@ bool LanesChannel::pull(std::byte* into, std::size_t bytes) {
     if (is_dead()) throw_if_dead();
   }
   if (filled_ < bytes) {
-    if (lanes_.size() < most_) door().look(true);  // what is missing may come over the next lane
+    if (lanes_.size() < most_) door().look(true);  // the rest may come over a new lane
     check_end();
     if (is_dead()) throw_if_dead();
     return false;
@@ -188,7 +188,7 @@ bool LanesChannel::pull(std::byte* into, std::size_t bytes) {
   return true;
 }
 
-// False when there is nothing more to read from this lane now.
+// False if there is no more to read from this lane now.
 bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
   if (lane.has_ended || filled_ == bytes) return false;
   if (!lane.is_heard && !hear(lane)) return false;
@@ -237,14 +237,14 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
   return true;
 }
 
-// Whether it is cut from the segment under way, of `bytes`, as its sender must cut it.
+// Whether the chunk belongs to the current segment of `bytes` and is cut at the right places.
 bool LanesChannel::is_awaited(const ChunkHeader& chunk, std::size_t bytes) const {
   return chunk.magic == kChunkMagic && chunk.segment == awaited_ &&
          chunk.offset % kChunkBytes == 0 && chunk.offset < bytes &&
          chunk.bytes == std::min(kChunkBytes, bytes - chunk.offset);
 }
 
-// Notes that the lane's chunk is under way. False where it was already, by any lane.
+// Marks the lane's chunk as started. False if any lane has started it before.
 bool LanesChannel::begin(Lane& lane) {
   if (lane.is_in_chunk) return true;
   const std::size_t index = lane.header_in.offset / kChunkBytes;
@@ -265,7 +265,7 @@ std::size_t LanesChannel::receive_some(Lane& lane, iovec* pieces, std::size_t co
   return 0;
 }
 
-// The peer's hello on a lane that this rank opened.
+// Reads the peer's hello on a lane that this rank opened.
 bool LanesChannel::hear(Lane& lane) {
   const auto state = lane.reply.read(lane.socket);
   if (state == HelloReader::State::kWaiting) return false;
@@ -277,7 +277,7 @@ bool LanesChannel::hear(Lane& lane) {
   if (state == HelloReader::State::kComplete || lane.reply.is_other()) {
     lose("talk to", "what listens there is not that rank");
   } else if (lanes_.size() == 1 && lane.has_sent_data) {
-    lane.has_ended = true;  // the peer may have connected itself: check_end() sees
+    lane.has_ended = true;  // the peer may have connected itself; check_end() decides
   } else {
     end(lane, lane.reply.error());
   }
@@ -288,7 +288,7 @@ bool LanesChannel::is_more_announced() const {
   return segments_in_all_ && is_before(awaited_, *segments_in_all_);
 }
 
-// Where all lanes that have come are at their end.
+// Reports a lost peer if all known lanes have ended and no other lane can arrive.
 void LanesChannel::check_end() {
   const auto has_ended = [](const auto& lane) { return lane->has_ended; };
   if (lanes_.empty() || !std::all_of(lanes_.begin(), lanes_.end(), has_ended)) return;
@@ -296,8 +296,9 @@ void LanesChannel::check_end() {
   lose("receive from", 0);
 }
 
-// The peer ends all lanes when it ends, each behind its last chunk; others may still have some. Who
-// has sent no data on its only lane tries another, as in connection_channel.cpp.
+// Handles the end of a lane. A peer that ends closes each lane behind its last chunk, so other
+// lanes may still hold chunks. If this rank has sent no data on its only lane, it reconnects, as in
+// connection_channel.cpp.
 void LanesChannel::end(Lane& lane, int error) {
   lane.has_ended = true;
   const bool is_untried = lane.has_called && !lane.is_heard && !lane.has_sent_data;
@@ -308,7 +309,7 @@ void LanesChannel::end(Lane& lane, int error) {
     lanes_.clear();
     door().call_again(peer());
   } else if (is_untried) {
-    lane.is_void = true;  // a wish that the peer did not grant; what it sends comes by the others
+    lane.is_void = true;  // the peer did not want this extra lane; the others carry all data
   } else if (error != 0 || lane.header_filled > 0) {
     lose("exchange data with", error);
   }

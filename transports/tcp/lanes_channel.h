@@ -1,21 +1,21 @@
-// Several connections, the lanes, as one channel: for networks where one connection is slower than
-// the way, for it is paced, shares a link per connection, or waits for a lost packet.
+// Channel over several TCP connections, the *lanes*. It is for networks where one connection is
+// slower than the path: because of pacing, per-connection link sharing, or waits for lost packets.
 //
-// A segment is cut into chunks of kChunkBytes. Each goes to the next lane, in turn, whose socket
-// takes it, behind a header that says where it belongs; a lane takes no more than it will soon send
-// (TCP_NOTSENT_LOWAT), so that a slow one does not hoard. The receiver reads a chunk of the segment
-// asked for straight to its place; one of a later segment stays in its lane until its turn comes.
-// The oldest unread chunk is always the first of its lane, so nobody waits in a circle. Chunks
-// begin at multiples of kChunkBytes, each once: a peer that says otherwise is refused, for the
-// bytes of two that overlap would count for some that never came.
+// A segment is cut into chunks of kChunkBytes. Round robin, each chunk goes to the next lane whose
+// socket takes it, behind a header with its place. A lane buffers only what it will send soon
+// (TCP_NOTSENT_LOWAT), so that a slow lane does not collect chunks. The receiver reads a chunk of
+// the requested segment directly to its place; a chunk of a later segment stays in its lane. The
+// oldest unread chunk is always the first of its lane, so no deadlock is possible. Chunks must
+// begin at multiples of kChunkBytes, each once: otherwise overlapping chunks would count as missing
+// bytes.
 //
 // A header, little-endian: u32 kChunkMagic, u32 segment (counted from 0, modulo 2^32), u32 offset
-// in it, u32 bytes. Who ends says goodbye on every lane: a header of no bytes, whose segment is the
-// number of all segments that were sent. For between hosts all lanes that have come may be at their
-// end while one is still on its way.
+// in it, u32 bytes. A rank that ends says goodbye on every lane: a header with 0 bytes, whose
+// segment is the number of all segments sent. It is needed between hosts, where all known lanes may
+// end while another lane has not arrived yet.
 //
-// Who was called opens the lanes that are still missing: the higher rank, where both have called.
-// A pair goes on with the lanes that it gets.
+// The accepting rank opens the missing lanes; if both ranks have connected, the higher rank does. A
+// pair works with as many lanes as it gets.
 #pragma once
 
 #include <sys/uio.h>
@@ -60,13 +60,13 @@ class LanesChannel final : public TcpChannel {
     posix::Descriptor socket;
     bool has_called = false;  // this rank opened it
     bool is_heard = false;    // the peer's hello has been read
-    bool has_ended = false;   // nothing comes any more
-    bool is_void = false;     // it never came about: nothing has passed, and nothing shall
+    bool has_ended = false;   // no more data comes
+    bool is_void = false;     // the peer refused it: never used
     HelloReader reply;
 
-    // Out.
+    // Sending.
     std::array<std::byte, kHelloBytes> hello{};
-    std::size_t unsaid = 0;  // of its bytes
+    std::size_t unsaid = 0;  // bytes of hello to send
     ChunkHeader header_out;
     std::size_t header_unsent = 0;
     const std::byte* chunk = nullptr;
@@ -74,10 +74,10 @@ class LanesChannel final : public TcpChannel {
     bool has_sent_data = false;
     bool has_said_goodbye = false;
 
-    // In.
+    // Receiving.
     ChunkHeader header_in;
     std::size_t header_filled = 0;
-    bool is_in_chunk = false;  // its header was found right
+    bool is_in_chunk = false;  // the header has been checked
     std::size_t chunk_filled = 0;
     bool has_heard_goodbye = false;
   };
@@ -104,19 +104,19 @@ class LanesChannel final : public TcpChannel {
 
   const std::size_t most_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::unique_ptr<Lane> dropped_;  // the last one, which may still be at hand
-  std::size_t turn_ = 0;
+  std::unique_ptr<Lane> dropped_;  // kept alive, as callers of end() may still refer to it
+  std::size_t turn_ = 0;           // for round robin
 
-  // Out: the next chunk is of the queue's piece `cut_piece_`, from `cut_offset_`.
+  // Sending: the next chunk starts at `cut_offset_` of piece `cut_piece_` in the queue.
   std::size_t cut_piece_ = 0;
   std::size_t cut_offset_ = 0;
-  std::vector<Chunk> returned_;     // by lanes that took nothing of them
-  std::uint32_t first_queued_ = 0;  // the number of the queue's first segment
+  std::vector<Chunk> returned_;     // by lanes that ended before they sent them
+  std::uint32_t first_queued_ = 0;  // number of the first segment in the queue
 
-  // In.
-  std::uint32_t awaited_ = 0;                     // the number of the segment under way
-  std::size_t filled_ = 0;                        // of its bytes
-  std::vector<bool> begun_;                       // its chunks that a lane has, or has had
+  // Receiving.
+  std::uint32_t awaited_ = 0;                     // number of the current segment
+  std::size_t filled_ = 0;                        // received bytes of that segment
+  std::vector<bool> begun_;                       // its chunks that some lane has started
   std::optional<std::uint32_t> segments_in_all_;  // once the peer has said goodbye
 };
 

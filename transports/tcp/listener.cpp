@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMostUnknownClients = 64;
-constexpr std::size_t kMostAccepted = 64;  // in one look
+constexpr std::size_t kMostAccepted = 64;  // in one look()
 constexpr auto kCrowdWaits = 1ms;
 constexpr auto kRetryEvery = 50ms;
 
@@ -27,7 +27,7 @@ constexpr const char* kOtherProgram =
 
 constexpr std::uint32_t kAnyEvent = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
-// As all addresses, which an empty host means, have none of their own to publish.
+// Turns the wildcard addresses into an empty host, as they cannot be published.
 TcpSettings with_host(TcpSettings settings) {
   if (settings.host == "0.0.0.0" || settings.host == "::") settings.host.clear();
   return settings;
@@ -39,7 +39,7 @@ posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
     try {
       return posix::listen_on(settings.host, static_cast<std::uint16_t>(port));
     } catch (const Error& error) {
-      if (port < settings.port_high) continue;  // taken: the next one
+      if (port < settings.port_high) continue;  // in use: try the next one
       throw Error(
           error.code(), kNoPeer,
           fmt::format("rank {}: no port from {} to {} (KOLO_TCP_PORTS) is left to listen on: "
@@ -150,7 +150,7 @@ void Listener::look(bool is_waited_for) {
   set_alarm();
 }
 
-// --- those who come ---
+// --- accepted connections ---
 
 void Listener::hear_all() {
   accept_some();
@@ -160,9 +160,10 @@ void Listener::hear_all() {
   });
 }
 
-// Each is heard at once: most have said hello by now, and then cannot be taken for silent.
+// Reads each new connection at once: most hellos have arrived by now, so that these connections
+// cannot be dropped as silent.
 //
-// A crowd waits for the next look, so that nobody is kept from what else there is to do.
+// Accepts at most kMostAccepted connections, so that other work goes on; the rest waits.
 void Listener::accept_some() {
   for (std::size_t accepted = 0;; ++accepted) {
     has_left_some_ = accepted == kMostAccepted;
@@ -174,20 +175,20 @@ void Listener::accept_some() {
       unknown_clients_.push_back(std::move(stranger));
       if (unknown_clients_.size() > kMostUnknownClients + owners_.size()) drop_oldest();
     } else if (errno == ECONNABORTED || errno == EPROTO || errno == EINTR) {
-      continue;  // that one has gone already
+      continue;  // this connection has ended already
     } else if (!is_exhausted(errno)) {
       return;
     } else if (!unknown_clients_.empty()) {
-      drop_oldest();  // a silent stranger's descriptor is better used
+      drop_oldest();  // frees the descriptor of a silent connection
     } else if (is_waited_for_ || is_calling()) {
       throw_exhausted(errno);
     } else {
-      return;  // whoever it is, nobody here waits to connect; it is tried again
+      return;  // no channel of this rank waits for a connection; a later look() retries
     }
   }
 }
 
-// It may have said hello since it was last heard.
+// Reads first, as its hello may have arrived since the last read.
 void Listener::drop_oldest() {
   hear(unknown_clients_.front());
   unknown_clients_.pop_front();
@@ -197,7 +198,7 @@ bool Listener::is_calling() const {
   return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) { return !call.is_done; });
 }
 
-// True when it need not be listened to any more.
+// True if the connection is finished: its hello is complete, or it is broken.
 bool Listener::hear(UnknownClient& stranger) {
   const auto state = stranger.hello.read(stranger.socket);
   if (state == HelloReader::State::kComplete) greet(stranger);
@@ -221,7 +222,7 @@ void Listener::greet(UnknownClient& stranger) {
   }
 }
 
-// --- those who are called ---
+// --- connections made by this rank ---
 
 void Listener::start(Call& call) {
   call.has_tried = true;
@@ -231,7 +232,7 @@ void Listener::start(Call& call) {
   };
   call.socket = connect();
   while (!call.socket.is_open() && is_exhausted(errno) && !unknown_clients_.empty()) {
-    drop_oldest();  // its descriptor is better used
+    drop_oldest();  // frees the descriptor of a silent connection
     call.socket = connect();
   }
   if (!call.socket.is_open()) {
@@ -247,13 +248,13 @@ void Listener::advance(Call& call) {
   pollfd watched{call.socket.get(), POLLOUT, 0};
   if (::poll(&watched, 1, 0) <= 0) return;
   if (const int error = posix::connect_result(call.socket)) return fail(call, error);
-  // Who is slow to say hello is a stranger to the other side.
+  // The peer drops connections that are slow to send their hello.
   if (has_hung_up(call.socket)) return retry(call, fmt::format("it {}", kOtherProgram));
   posix::Descriptor socket = std::move(call.socket);
   const int number = socket.get();
   const int peer = call.peer;
   call.is_done = true;
-  // Before it is handed over: whoever takes it may close it at once.
+  // Before take(), as the owner may close the socket at once.
   watch_.change(number, kAnyEvent, static_cast<std::uint64_t>(peer));
   owners_[static_cast<std::size_t>(peer)]->take(socket, nullptr, call.lane);
 }
@@ -264,10 +265,10 @@ void Listener::fail(Call& call, int error) {
   if (error != ECONNREFUSED) call.refused_since = {};
   if (error != ECONNREFUSED || call.is_done) return;
   if (call.refused_since == Clock::time_point{}) call.refused_since = now;
-  // What it sent before its end may still be on the way.
+  // Data that the peer sent before its end may still arrive.
   const bool is_near = address_of(call.peer).is_on_this_host;
   if (!is_near && now - call.refused_since < settings_.on_its_way) return;
-  hear_all();  // before its end it may have connected itself
+  hear_all();  // the peer may have connected before it ended
   if (call.is_done || has_left_some_) return;
   call.is_done = true;
   owners_[static_cast<std::size_t>(call.peer)]->cannot_connect(
@@ -279,7 +280,7 @@ void Listener::fail(Call& call, int error) {
 
 void Listener::retry(Call& call, std::string why) {
   call.socket.close();
-  call.is_done = call.lane > 0;  // more lanes are a wish
+  call.is_done = call.lane > 0;  // extra lanes are optional, so they are not retried
   call.why = std::move(why);
   call.next_try = Clock::now() + kRetryEvery;
 }
@@ -292,7 +293,7 @@ void Listener::prepare(const posix::Descriptor& socket, int peer) const {
   const std::string& congestion = settings_.congestion;
   if (congestion == "system") return;
   if (!congestion.empty()) {
-    set_congestion(socket, congestion);  // the listener had it, so there is one
+    set_congestion(socket, congestion);  // cannot fail, as the listener has it already
   } else if (address_of(peer).is_on_this_host && !set_congestion(socket, "reno")) {
     set_congestion(socket, "cubic");
   }

@@ -1,15 +1,15 @@
-// Where connections of this rank are made: those that it opens and those that others open to it.
+// Listener for incoming TCP connections; it makes this rank's outgoing connections as well.
 //
-// No pair is connected before one of the two uses its channel. Who has something to send connects
-// at once; who waits to receive first leaves that to the sender and connects only when nobody has
-// come for kSenderComesWithin, which is also how it learns of a peer that has ended: a rank listens
-// as long as its transport lives, so a refused connection means that it does not.
+// A pair is connected on the first use of its channel. A sending rank connects at once. A receiving
+// rank first waits kSenderComesWithin for its sender to connect, and then connects itself. This
+// also detects a peer that has ended: a rank listens as long as its transport lives, so a refused
+// connection means that the peer has ended.
 //
-// Who connects and does not say hello in time, or says anything else, is a stranger and dropped;
-// when too many of them wait the oldest goes. Both of a pair may connect at once: what becomes of
-// the two connections is the channel's matter.
+// A connection without a valid hello within hello_timeout is dropped; if too many of them wait, the
+// oldest is dropped. Both ranks of a pair may connect at once: the channel handles the two
+// connections.
 //
-// Nothing here blocks but the constructor, which waits for all ranks to say where they listen.
+// Only the constructor blocks: it waits for the addresses of all ranks.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ namespace kolo::tcp {
 
 inline constexpr std::chrono::milliseconds kSenderComesWithin{100};
 
-// Whom connections are for: a channel.
+// Owner of a pair's connections: a channel.
 class ConnectionOwner {
  public:
   ConnectionOwner() = default;
@@ -39,35 +39,36 @@ class ConnectionOwner {
   ConnectionOwner& operator=(const ConnectionOwner&) = delete;
   virtual ~ConnectionOwner() = default;
 
-  // A connection: of one's own, on which nothing was said yet (`theirs` is null), or one of the
-  // peer's with its hello. False: not wanted, and then it is closed.
+  // Takes a new connection: one opened by this rank, on which nothing was sent yet (`theirs` is
+  // null), or one opened by the peer, with its hello. False if unwanted; then it is closed.
   virtual bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) = 0;
 
-  // The peer can be connected to no more, so that no connection will come; `why` says what to do.
+  // Reports that no connection to the peer is possible any more; `why` tells the user what to do.
   virtual void cannot_connect(const std::string& why) noexcept = 0;
 };
 
 class Listener {
  public:
-  // Collective over the request's ranks. Events of its sockets and timer carry the request's size
-  // as their token in `watch`, those of connections that a tenant has taken the peer's rank.
+  // Collective over the request's ranks. In `watch`, the token of the listener's sockets and timer
+  // is the request's size; the token of a connection with an owner is the peer's rank.
   Listener(const TransportRequest& request, const TcpSettings& settings, posix::Epoll& watch);
 
   void let(int peer, ConnectionOwner& tenant) { owners_[static_cast<std::size_t>(peer)] = &tenant; }
 
   enum class When { kNow, kIfNobodyComes };
 
-  // Asks for a connection to `peer`; the first call counts, but that kNow hurries.
+  // Asks for a connection to `peer`. Repeated calls change nothing, except that kNow starts a
+  // planned first attempt at once.
   void call(int peer, std::uint32_t lane, When when);
 
-  // The same soon, after who answers there has hung up before it said hello.
+  // Reconnects later, after the peer has closed a connection before its hello.
   void call_again(int peer);
 
-  // Makes what connections can be made now. Error kUnavailable when descriptors run out, as far as
-  // somebody waits for a connection: who calls, or `is_waited_for` says so.
+  // Accepts new connections and makes the connections that are due. Error kUnavailable if
+  // descriptors run out while a connection is wanted: by call(), or by `is_waited_for`.
   void look(bool is_waited_for = false);
 
-  // Wakes who sleeps at `time`, to look again.
+  // Wakes a sleeping rank at `time`, to call look() again.
   void wake_at(Clock::time_point time);
 
   bool is_open() const { return listener_.is_open(); }
@@ -78,10 +79,10 @@ class Listener {
   std::chrono::milliseconds on_its_way() const { return settings_.on_its_way; }
   int rank() const { return rank_; }
 
-  // What keeps the connection to `peer` from being made, as far as known: for messages.
+  // For messages: the known reason why the connection to `peer` is not made yet; else empty.
   std::string why_unconnected(int peer) const;
 
-  // No connection comes any more.
+  // Stops listening and connecting.
   void close() noexcept;
 
  private:
@@ -124,15 +125,15 @@ class Listener {
   Clock::time_point alarm_{};
   std::vector<Clock::time_point> wakes_;
   bool is_waited_for_ = false;
-  bool has_left_some_ = false;  // at the listener, for the next look
+  bool has_left_some_ = false;  // connections left to accept in the next look()
   std::vector<EndpointAddress> peer_addresses_;
   std::vector<posix::Address> addresses_;
   std::vector<ConnectionOwner*> owners_;
-  std::deque<Call> calls_;                     // a tenant may add one while another is at hand
+  std::deque<Call> calls_;                     // an owner may add one while another is in use
   std::deque<UnknownClient> unknown_clients_;  // oldest first
 };
 
-// Where the kernel does not have the congestion control `name`: the text that says so.
+// Error text for a congestion control `name` that the kernel does not have.
 std::string no_congestion(const std::string& name);
 bool set_congestion(const posix::Descriptor& socket, const std::string& name);
 

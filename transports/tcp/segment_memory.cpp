@@ -28,7 +28,8 @@ std::byte* SegmentMemory::find(std::size_t bytes, std::size_t cell) {
 
 std::byte* SegmentMemory::find_slot(std::size_t bytes) {
   if (!has_slot()) return nullptr;
-  const bool is_usual = bytes <= usual_bytes_;  // else views are as long, and come again at once
+  const bool is_usual =
+      bytes <= usual_bytes_;  // with longer ones, a long view is needed again soon
   if (is_usual && !is_in_view_ && view_.bytes > usual_bytes_) view_.free();
   is_slot_found_ = true;
   return slots_[(first_taken_ + taken_) % kSlots].of(std::max(bytes, usual_bytes_));
@@ -43,7 +44,7 @@ void SegmentMemory::give_slot_back() {
   if (first_taken_ >= kKeptSlots) slots_[first_taken_].free();
   first_taken_ = (first_taken_ + 1) % kSlots;
   --taken_;
-  if (are_slots_idle()) first_taken_ = 0;  // which is still in the cache
+  if (are_slots_idle()) first_taken_ = 0;  // reuse the first slot, which is still in the cache
 }
 
 std::byte* SegmentMemory::begin_view(std::size_t bytes) {

@@ -1,13 +1,12 @@
-// The memory that a channel keeps for segments which do not leave from the caller's memory, or do
-// not arrive in it: slots to send from, and one segment in view.
+// Buffers of a channel for segments that are not in the caller's memory: slots to send from, and
+// one view to receive into.
 //
-// It comes as it is needed: a second slot only while the first has not left, so that two or three
-// are the rule, as the kernel takes what it gets at once. Those beyond the third go again. Short
-// segments, headers most of all, have cells of their own. A view that is longer than a slot (of
-// sums that leave straight from memory, in segments twice as long) and slots take one another's
-// place: what is sent straight needs no slots. So within a host, where segments have 256 KiB, a
-// mebibyte and the cells are held for a peer, and more only while a peer that does not read, and a
-// kernel that takes no more, leave all slots full.
+// Buffers are allocated on demand: a second slot only while the first is not sent yet. Mostly two
+// or three are in use, as the kernel takes data at once; slots beyond the third are freed after
+// use. Short segments, mostly headers, have cells of their own. A view that is longer than a slot
+// and the slots replace each other, because long segments are sent directly from the caller's
+// memory and need no slots. So within a host, with segments of 256 KiB, a peer costs 1 MiB and the
+// cells; more only while the peer does not read and all slots are full.
 #pragma once
 
 #include <array>
@@ -20,33 +19,34 @@ namespace kolo::tcp {
 
 class SegmentMemory {
  public:
-  static constexpr std::size_t kSlots = 5;  // a header's beside the contract's minimum of credit
+  static constexpr std::size_t kSlots = 5;  // the contract's minimum credit, and one for a header
   static_assert(kSlots > kMinimumCredit);
 
-  // Segments have `segment_bytes` as a rule; longer ones are held as long as they are asked for.
+  // `segment_bytes`: usual length. Longer buffers are kept only while such segments are in use.
   explicit SegmentMemory(std::size_t segment_bytes) : usual_bytes_(segment_bytes) {}
 
   static constexpr bool is_short(std::size_t bytes) { return bytes <= kCellBytes; }
 
-  // Where the next segment to be sent may lie; null while all slots are taken. A short one takes
-  // the cell `cell` of kSlots, which the caller knows to be free. The same until it is taken.
+  // Returns a place for the next segment to send; null if all slots are taken. A short segment uses
+  // cell `cell` of kSlots, which must be free. Repeated calls return the same place until
+  // take_slot().
   std::byte* find(std::size_t bytes, std::size_t cell);
 
   bool has_slot() const { return taken_ < kSlots; }
-  // The same of a slot, however short the segment is.
+  // As find(), but always returns a slot, even for a short segment.
   std::byte* find_slot(std::size_t bytes);
 
-  // What was found last, for a segment that is not short, is taken until it is given back. What was
-  // taken first is given back first.
+  // Takes the slot found last, until it is given back. Slots are given back in the order in which
+  // they were taken.
   void take_slot();
   void give_slot_back();
 
-  // Where a segment may be received to, to be looked at. The same until end_view().
+  // Returns a buffer for a viewed segment. Repeated calls return the same until end_view().
   std::byte* begin_view(std::size_t bytes);
   void end_view() { is_in_view_ = false; }
   const std::byte* in_view() const { return view_.memory.get(); }
 
-  // Held now.
+  // Allocated bytes.
   std::size_t bytes() const;
 
  private:
@@ -68,7 +68,7 @@ class SegmentMemory {
   std::array<Place, kSlots> slots_;
   std::size_t first_taken_ = 0;
   std::size_t taken_ = 0;
-  bool is_slot_found_ = false;  // and not yet taken
+  bool is_slot_found_ = false;  // by find_slot(), and not taken yet
   Place view_;
   bool is_in_view_ = false;
 };

@@ -25,16 +25,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a transport that is destroyed while segments are still queued tries to send them.
+// Timeout of the destructor for sending queued segments.
 constexpr auto kLastPatience = 2s;
 
-// How often a rank that does not sleep looks whether somebody has come. Reading the clock costs as
-// much as a few looks at all queues: hence the second.
+// Interval of looking for new connections while a rank spins. Reading the clock costs as much as a
+// few passes over all queues, so it is read only every kProgressPerClock calls.
 constexpr auto kLookEvery = 1ms;
 constexpr std::uint64_t kProgressPerClock = 64;
 
-// What fits on a way of 1 Gb/s and 10 ms, and room. Only there segments are so long: a pair holds
-// up to six in each of its ranks.
+// Bandwidth-delay product of 1 Gb/s and 10 ms, and some more. Only long fat networks use segments
+// of this length: a pair keeps up to six of them in each of its ranks.
 constexpr std::size_t kLongestSegment = std::size_t{2} << 20;
 
 class TcpTransport final : public Transport {
@@ -79,9 +79,9 @@ class TcpTransport final : public Transport {
 
   int descriptor() const override { return epoll_.descriptor(); }
 
-  // News that came since the last look is in epoll's list; taking it off makes the descriptor
-  // silent. Edge-triggered: what has been seen and left alone must not wake anybody again, and room
-  // to write is reported only after a socket has refused.
+  // Drains epoll's list, so that the descriptor is no longer readable. Edge-triggered: an event
+  // that was seen and not handled must not wake this rank again, and room to write is reported only
+  // after a socket has refused data.
   bool arm() override {
     if (is_quiesced_) return false;
     std::array<epoll_event, 64> events;
@@ -106,7 +106,7 @@ class TcpTransport final : public Transport {
   }
 
  private:
-  // Who needs a connection looks at the door by itself; this is for those who come unasked.
+  // For unexpected connections; a channel that needs one calls the listener itself.
   bool is_look_due() {
     if (std::exchange(is_door_news_, false)) return true;
     if (++calls_ % kProgressPerClock != 0) return false;
@@ -132,12 +132,12 @@ class TcpTransport final : public Transport {
         pollfd watched{epoll_.descriptor(), POLLIN, 0};
         ::poll(&watched, 1, 100);
       }
-    } catch (const std::exception&) {  // the kernel's own: nothing can be done
+    } catch (const std::exception&) {  // an error of the system; ignored, as the transport ends
     }
   }
 
-  // Whether anything is left after another try. Of who is gone nobody is left to read it; what has
-  // no descriptor may get one yet, and does not hinder the others.
+  // Tries once more to send; true if data is left. Ignores channels with a lost peer. A channel
+  // without a descriptor may still get one, and does not hinder the others.
   bool has_rest() {
     bool is_any = false;
     for (const auto& channel : channels_) {
@@ -162,7 +162,7 @@ class TcpTransport final : public Transport {
   bool is_quiesced_ = false;
 };
 
-// What every rank of this host would find, before there are any.
+// Checks settings that every rank of this host would fail with, before ranks are started.
 void check_settings(const Settings& settings) {
   const std::string& congestion = settings.tcp_congestion;
   if (!congestion.empty() && congestion != "system") {
