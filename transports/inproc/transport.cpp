@@ -1,17 +1,19 @@
-// Words. A *room* is what the ranks share: a ring for every ordered pair of them and a bell for
-// every rank. A *ring* is kept by three counts of segments, each written by one side only:
+// Shared state and synchronization of the inproc transport.
 //
-//     sent      by the sender: committed so far
-//     taken     by the receiver: released or answered so far
-//     closed    by either: its transport is gone (the room's, one per rank)
+// A *room* is the state shared by the ranks: a ring for every ordered pair and a bell for every
+// rank. The state of a *ring* is three values, each written by one side only:
+//
+//     sent      by the sender: segments committed so far
+//     taken     by the receiver: segments released or answered so far
+//     closed    by either side: its transport has ended (in the room, one per rank)
 //
 // The slot of segment s is s modulo the number of slots. The sender may write it once segment s -
-// slots has been taken and, where that one was to be answered, the sender has read the answer. The
+// slots has been taken and, if that segment was to be answered, the sender has read the answer. The
 // receiver may read it while sent > s.
 //
-// Sleep. Whoever wants to sleep says so in its bell, then looks once more; whoever publishes a
-// count looks at the bell afterwards. Both put a full fence between, so one of them always sees the
-// other (Dekker).
+// Sleep: a rank that wants to sleep sets its bell's flag and then checks all counts again. A rank
+// that publishes a count checks the peer's bell afterwards. With a full fence in between on both
+// sides, at least one of them sees the other's store (as in Dekker's algorithm).
 #include "transports/inproc/transport.h"
 
 #include <fmt/format.h>
@@ -49,11 +51,11 @@ struct Bell {
   std::atomic<bool> is_closed{false};
   posix::Event event;
 
-  // After a count has been published. True if that took a system call.
+  // Call after a count has been published. True if this took a system call.
   bool ring_if_asleep() {
-    // Read-modify-writes of one variable have one order: either this one finds the sleeper's mark,
-    // or the sleeper's comes after it and sees what was published before. (A fence would do, and
-    // the thread sanitizer knows none.)
+    // Read-modify-writes of one variable have a total order. Either this one sees the sleeper's
+    // flag, or the sleeper's comes later and sees the published count. (A fence would do as well,
+    // but the thread sanitizer does not support fences.)
     if (is_asleep.fetch_add(0, std::memory_order_acq_rel) == 0) [[likely]]
       return false;
     event.ring();
@@ -138,7 +140,7 @@ class InprocChannel final : public Channel {
     return true;
   }
 
-  bool is_drained() override {  // send() has copied
+  bool is_drained() override {  // send() copies
     fail_if_quiesced();
     return true;
   }
@@ -201,14 +203,15 @@ class InprocChannel final : public Channel {
     ++answer_;
   }
 
-  // Nothing is in hand any more: so what finishes with it need not ask whether this has been.
+  // Clears all reservations and views, so that commit(), release() and so on fail in require() and
+  // need no check of their own.
   void quiesce() {
     is_quiesced_ = true;
     is_reserved_ = is_viewing_ = false;
     std::fill(is_owed_.begin(), is_owed_.end(), false);
   }
 
-  // Whether the peer has moved since the last call; what arm() asks.
+  // For arm(): whether the peer has changed a count since the last call.
   bool has_news() {
     const auto arrived = in_.sent.load(std::memory_order_acquire);
     const auto freed = out_.taken.load(std::memory_order_acquire);
@@ -248,7 +251,7 @@ class InprocChannel final : public Channel {
 
   // Moves answer_ to the oldest segment that is to be answered.
   bool find_owed() {
-    if (sent_ - answer_ > slots_) answer_ = sent_ - slots_;  // those before were plain
+    if (sent_ - answer_ > slots_) answer_ = sent_ - slots_;  // older ones needed no answer
     while (answer_ < sent_ && !is_owed_[answer_ % slots_]) ++answer_;
     return answer_ < sent_;
   }
@@ -274,7 +277,7 @@ class InprocChannel final : public Channel {
                             rank_, operation, peer_, peer_));
   }
 
-  // As above, but what came before the peer closed still counts.
+  // As above, but not if the count has changed: data from before the peer's end is still valid.
   void fail_if_lost(const char* operation, const std::atomic<std::uint64_t>& count,
                     std::uint64_t known) const {
     const bool is_closed = bell_.is_closed.load(std::memory_order_acquire);
@@ -292,15 +295,15 @@ class InprocChannel final : public Channel {
   ChannelStatistics statistics_;
   bool is_quiesced_ = false;
 
-  std::uint64_t sent_ = 0;     // mine; out_.sent follows
-  std::uint64_t freed_ = 0;    // out_.taken as last seen
+  std::uint64_t sent_ = 0;     // this side's copy of out_.sent
+  std::uint64_t freed_ = 0;    // cached out_.taken
   std::uint64_t answer_ = 0;   // no segment before this one waits for an answer
-  std::vector<bool> is_owed_;  // per slot: its segment's answer has not been read
+  std::vector<bool> is_owed_;  // per slot: the answer to its segment has not been read
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
   std::size_t answer_bytes_ = 0;
 
-  std::uint64_t taken_ = 0;  // mine; in_.taken follows
+  std::uint64_t taken_ = 0;  // this side's copy of in_.taken
   bool is_viewing_ = false;
   std::size_t viewed_bytes_ = 0;
 
@@ -329,7 +332,7 @@ class InprocTransport final : public Transport {
     return *channels_[static_cast<std::size_t>(peer)];
   }
 
-  void progress() override {}  // every call moves all that it can by itself
+  void progress() override {}  // each call makes all possible progress itself
 
   int descriptor() const override { return room_->bell(rank_).event.descriptor(); }
 
@@ -363,9 +366,9 @@ class InprocTransport final : public Transport {
   std::vector<std::unique_ptr<InprocChannel>> channels_;
 };
 
-// How ranks get hold of the room without a global table: rank 0 makes one ticket (a shared_ptr on
-// the heap) per rank and publishes its address. Who increments a ticket's counter first owns the
-// ticket: its rank, or rank 0 when it gives up.
+// Ticket for the room, without a global table: rank 0 makes one ticket (a shared_ptr on the heap)
+// per rank and publishes its address. The first rank to increment a ticket's counter owns it: the
+// ticket's rank, or rank 0 after a timeout.
 using Ticket = std::shared_ptr<Room>;
 
 bool claim(Store& store, int rank) { return store.add(fmt::format("claim/{}", rank), 1) == 1; }
@@ -381,7 +384,7 @@ class Tickets {
     store.set("room", text);
   }
 
-  // Those that were claimed belong to others.
+  // Frees only tickets that were not claimed; claimed ones belong to other ranks.
   ~Tickets() {
     for (std::size_t i = 0; i < tickets_.size(); ++i) {
       if (!claim_for_disposal(static_cast<int>(i) + 1)) static_cast<void>(tickets_[i].release());
@@ -392,7 +395,7 @@ class Tickets {
   Tickets& operator=(const Tickets&) = delete;
 
  private:
-  // A store that fails now leaks a ticket rather than freeing one in use.
+  // If the store fails, a ticket leaks, as freeing one in use would be worse.
   bool claim_for_disposal(int rank) noexcept {
     try {
       return claim(store_, rank);

@@ -1,10 +1,10 @@
-// Ranks as threads of one process: the transport to read first.
+// Transport for ranks that are threads of one process; the simplest one, to read first.
 //
-// Between any two ranks lie two rings of slots, one per direction, each written by one thread and
-// read by one. A segment is a slot; a counter says how many have been sent and another how many
-// have been taken. That is all.
+// Each pair of ranks has two rings of slots, one per direction, each with a single producer and a
+// single consumer. A segment is a slot. One counter holds the number of segments sent, another the
+// number taken.
 //
-// Cost: one cache line moves per segment for the counter, and the segment's own lines. send() and
+// Cost: per segment one cache line for the counter, and the segment's own lines. send() and
 // receive() copy once.
 #pragma once
 
@@ -16,12 +16,11 @@
 namespace kolo {
 
 struct InprocSettings {
-  std::size_t segment_bytes = 64 * 1024;  // four of these stay in a core's own cache
+  std::size_t segment_bytes = 64 * 1024;  // four of these fit into a core's own cache
   int slots = kMinimumCredit;             // per direction; a power of two
 };
 
-// Collective over the request's ranks, which must be threads of one process: Error kUnavailable if
-// they are not.
+// Collective over the request's ranks. Error kUnavailable if they are not threads of one process.
 std::unique_ptr<Transport> make_inproc(const TransportRequest& request,
                                        const InprocSettings& settings);
 
