@@ -16,10 +16,10 @@ namespace kolo {
 
 namespace {
 
-// Of a network whose segments nobody has asked to be shorter: as TCP's.
+// Longest segment of a shaped network if the user set no segment length.
 constexpr std::size_t kLongestSegment = std::size_t{8} << 20;
 
-// Where every rank is, and whose monotonic clock says the same as this rank's.
+// Finds every rank's host, and the ranks that share this rank's monotonic clock.
 ShapeSurroundings find_surroundings(const TransportRequest& request) {
   const auto store = prefixed(request.store, "shape/");
   ShapeSurroundings surroundings;

@@ -1,6 +1,6 @@
-// Puts the decorators that are asked for around a transport: shape, then fault, then trace outside.
+// Puts the requested decorators around a transport: shape inside, then fault, then trace outside.
 //
-// So a trace shows what the collectives see, and faults are there on any network.
+// So a trace shows what the collectives see, and faults work on any network.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace kolo {
 
-// Collective over all ranks of the request where there is a shape. std::invalid_argument where a
-// text cannot be read, with the name of its variable.
+// Collective over all ranks of the request if it has a shape. Throws std::invalid_argument with the
+// variable's name if a text cannot be parsed.
 std::unique_ptr<Transport> decorate(std::unique_ptr<Transport> inner,
                                     const TransportRequest& request);
 

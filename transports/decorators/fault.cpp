@@ -18,7 +18,7 @@ namespace kolo {
 
 namespace {
 
-// A fault of this rank, and how far the rank is on its way to it.
+// A fault of this rank, and the number of segments moved so far.
 struct Due {
   Fault fault;
   std::uint64_t moved = 0;
@@ -27,16 +27,16 @@ struct Due {
   bool is_next() const { return !is_done && moved + 1 == fault.segment; }
 };
 
-// What the channels of one rank have in common.
+// State shared by the channels of one rank.
 struct Faults {
   int rank = 0;
-  std::vector<Due> due;  // not storms
+  std::vector<Due> due;  // without storms
   std::vector<Fault> storms;
   bool is_quiesced = false;
-  bool has_refused = false;  // whoever was told "not now" must not sleep on it
+  bool has_refused = false;  // a storm has said "not now": arm() must not let this rank sleep
 };
 
-// How often one kind of call is still told "not now" for its next segment.
+// Remaining refusals of a storm for one kind of call and its next segment.
 class Squall {
  public:
   Squall(const Fault& storm, int rank, int peer, std::uint64_t salt)
@@ -147,7 +147,7 @@ class FaultyChannel : public decorators::ForwardingChannel {
   }
 
  private:
-  // The storm that is for this channel and these calls; of several, the last.
+  // The storm for this channel and these calls; the last one if there are several.
   Fault storm(bool Fault::*is_for) const {
     Fault none;
     for (const Fault& one : faults_.storms) {
@@ -164,7 +164,7 @@ class FaultyChannel : public decorators::ForwardingChannel {
     return true;
   }
 
-  // What is due now happens; always true.
+  // Executes the faults that are due. Always returns true.
   bool strike(bool is_sending) {
     fail_if_lost();
     if (faults_.is_quiesced) return true;

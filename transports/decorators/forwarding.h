@@ -1,4 +1,4 @@
-// A decorator that changes nothing: what fault and trace override a few calls of.
+// Decorator that changes nothing: the base class of fault and trace, which override a few calls.
 #pragma once
 
 #include <memory>
@@ -47,8 +47,8 @@ class ForwardingChannel : public Channel {
   Channel& inner_;
 };
 
-// The same where the channel below wants to know what is to come: as it does, so does this one. For
-// those that say may_expect(): false where it is not told now, and it throws what receive() would.
+// DecoratedChannel with preposted receives, for a channel below that supports them. The decorated
+// channel needs may_expect(): it returns false to refuse now, and throws as receive() would.
 template <typename DecoratedChannel>
 class ForwardedPrepostedReceives final : public DecoratedChannel, public PrepostedReceives {
  public:
@@ -66,7 +66,7 @@ class ForwardedPrepostedReceives final : public DecoratedChannel, public Prepost
   PrepostedReceives& expecting_;
 };
 
-// The transport below, whose channels are `DecoratedChannel`s; made by add().
+// Forwards to a transport and wraps its channels in `DecoratedChannel`s, made by add_channels().
 template <typename DecoratedChannel>
 class ForwardingTransport : public Transport {
  public:
@@ -78,7 +78,7 @@ class ForwardingTransport : public Transport {
   int size() const override { return inner_->size(); }
 
   Channel& channel(int peer) override {
-    Channel& below = inner_->channel(peer);  // which also checks that there is one
+    Channel& below = inner_->channel(peer);  // also checks `peer`
     const auto& channel = channels_[static_cast<std::size_t>(peer)];
     return channel ? *channel : below;
   }
@@ -94,7 +94,7 @@ class ForwardingTransport : public Transport {
   std::string carrier() const override { return inner_->carrier(); }
 
  protected:
-  // A channel to every peer, made of the one below and `arguments`.
+  // Makes a channel for every peer from the channel below and `arguments`.
   template <typename... Arguments>
   void add_channels(Arguments&... arguments) {
     for (int peer = 0; peer < size(); ++peer) {
@@ -110,7 +110,7 @@ class ForwardingTransport : public Transport {
     }
   }
 
-  // Also after quiesce; null for oneself.
+  // Also valid after quiesce(); null for this rank itself.
   DecoratedChannel* decorated(int peer) { return channels_[static_cast<std::size_t>(peer)].get(); }
 
  private:

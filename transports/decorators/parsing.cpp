@@ -14,10 +14,10 @@ struct Unit {
   double factor;
 };
 
-// Beyond it doubles are no whole numbers any more.
+// Near the limit (2^53) up to which a double holds every whole number.
 constexpr double kMost = 9e15;
 
-// A number and one of the units, in the unit of factor 1, rounded.
+// Parses a number with one of the units. Returns it in the unit of factor 1, rounded.
 std::optional<std::uint64_t> parse_quantity(std::string_view text, std::span<const Unit> units) {
   const auto end_of_number = text.find_first_not_of("0123456789.");
   if (end_of_number == std::string_view::npos || end_of_number == 0) return std::nullopt;

@@ -1,7 +1,7 @@
-// What the texts of decorators are made of: lists, quantities with units, key=value.
+// Parsers for the texts of decorators: lists, quantities with units, key=value.
 //
-// Each parser takes the whole word, without blanks, and gives nothing where it is something else;
-// the caller knows what to say then. Numbers may have decimals: 2.5Gbit.
+// Each parser takes a whole word without blanks. It returns nothing for any other text; the caller
+// reports the error. Numbers may have decimals: 2.5Gbit.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 
 namespace kolo::decorators {
 
-// "a,b" is a and b; "" is one empty word.
+// "a,b" gives a and b; "" gives one empty word.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
-// What stands before and after the first separator; nothing where there is none.
+// The parts before and after the first separator; nothing if there is none.
 std::optional<std::pair<std::string_view, std::string_view>> split_once(std::string_view text,
                                                                         char separator);
 

@@ -88,7 +88,7 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
  private:
   struct Coming {
     TransitTimes at;
-    std::uint64_t number;  // in the order in which they were seen
+    std::uint64_t number;  // in order of arrival
     ShapedChannel* channel;
 
     bool operator>(const Coming& other) const {
@@ -115,7 +115,7 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
     if (setup.out.is_shaped && !setup.out.is_own_wire) setup.out_wire = &out_wire_;
     if (setup.in.is_shaped && !setup.in.is_own_wire) setup.in_wire = &in_wire_;
     Channel& below = inner_->channel(peer);
-    // All ranks have to agree on segments, which they do where all channels are shaped alike.
+    // All ranks must use the same segment lengths, which they do if all channels are shaped alike.
     const bool is_even = shape.overrides.empty() && !shape.is_between_hosts_only;
     if (is_even) setup.longest_segment_bytes = surroundings.longest_segment_bytes;
     ShapingEvents& agenda = *this;
@@ -124,7 +124,7 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
 
   Clock::time_point now() override { return now_(); }
 
-  // Who did not sleep has looked at what is past.
+  // A rank that is awake has handled past times already, so they are removed.
   void wake_at(Clock::time_point time) override {
     const auto now = now_();
     while (!wakes_.empty() && wakes_.top() <= now) {
@@ -138,7 +138,7 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
     coming_.push({at, coming_number_++, &channel});
   }
 
-  // What has reached this rank passes its wire in the order in which it did, whatever the channel.
+  // Segments pass this rank's incoming wire in the order of their arrival, across all channels.
   void admit_due() override {
     if (coming_.empty()) return;
     const auto now = now_();
@@ -169,7 +169,7 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
   TokenBucket in_wire_;
   decorators::SegmentPool pool_;
   std::vector<std::unique_ptr<ShapedChannel>> channels_;
-  std::optional<Sleep> sleep_;  // none where the transport below has nothing to sleep on
+  std::optional<Sleep> sleep_;  // none if the transport below has no descriptor to sleep on
 
   Earliest<Coming> coming_;
   std::uint64_t coming_number_ = 0;

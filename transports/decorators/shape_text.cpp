@@ -52,7 +52,7 @@ class Parser {
   }
 
  private:
-  // `shape`: where a seed goes; null where none may be.
+  // `shape`: receives a seed; null if no seed is allowed.
   ShapedPath parse_path(std::string_view rule, Shape* shape) {
     ShapedPath path;
     if (rule == "off") return path;
@@ -112,7 +112,7 @@ class Parser {
     return time;
   }
 
-  // All of it has to be kept somewhere.
+  // Limits the bytes in flight, as this machine must keep them in memory.
   void check_in_flight(const ShapedPath& path) const {
     const std::chrono::duration<double> time = path.delay + path.jitter;
     const double bytes = static_cast<double>(path.bytes_per_second) * time.count();
@@ -146,7 +146,8 @@ class Parser {
     if (both) shape.overrides.push_back({b, a, path});
   }
 
-  // A run that can be repeated says its seed: in the first rule, or in one for all before it.
+  // Adds the seed to the text if there is jitter, so that the run can be repeated: to the first
+  // rule, or in a new first rule if that one is for a pair.
   void name_seed(Shape& shape) const {
     const bool has_jitter =
         shape.all.jitter.count() > 0 || std::ranges::any_of(shape.overrides, [](const auto& o) {

@@ -16,16 +16,16 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// How far a sender may be ahead of its wire: long enough to lose and get back a core in that others
-// want, while the wire works. (Kernels' socket buffers hold as much.)
+// Limit of a sender ahead of its wire: long enough that the wire stays busy while the sender is
+// preempted. (Socket buffers of a kernel hold as much.)
 constexpr auto kAhead = std::chrono::milliseconds(10);
 constexpr std::size_t kMostAhead = std::size_t{16} << 20;
 
 constexpr std::size_t kLeastWindowSegments = 8;
-// Where no rate says how many bytes fit on the wire.
+// Used without a rate, as the bytes in flight are unknown then.
 constexpr std::size_t kWindowWithoutRate = std::size_t{64} << 20;
 
-// A segment takes at least so much of what may be kept: its place has to be kept, too.
+// Smallest charge of a segment against the window, as its bookkeeping takes memory, too.
 constexpr std::size_t kLeastCharge = 1024;
 constexpr std::size_t kSmallBytes = 4096;
 
@@ -104,7 +104,7 @@ ShapedChannel::ShapedChannel(Channel& inner, const ShapedChannelSetup& setup, Se
       piece_bytes_(inner.capabilities().preferred_segment_bytes) {
   const Capabilities& below = inner.capabilities();
   capabilities_.segment_bytes = std::max(below.segment_bytes, setup.longest_segment_bytes);
-  // Pairs that are shaped and pairs that are not must cut alike: all ranks agree on segments.
+  // As below: shaped and unshaped pairs must cut segments alike, as all ranks agree on lengths.
   capabilities_.preferred_segment_bytes = below.preferred_segment_bytes;
   capabilities_.straight_segment_bytes = below.straight_segment_bytes;
   capabilities_.shortest_segment_bytes = below.shortest_segment_bytes;
@@ -138,7 +138,7 @@ void ShapedChannel::check_length(std::size_t bytes) const {
 void ShapedChannel::progress() noexcept {
   if (is_quiesced_) return;
   try_to(&ShapedChannel::push, out_lost_);
-  // To ask for what cannot be there would connect all pairs.
+  // Only if connected: a receive would connect the pair, and so finally all pairs.
   if (inner_.is_connected()) try_to(&ShapedChannel::pull, in_lost_);
 }
 
@@ -148,7 +148,7 @@ void ShapedChannel::try_to(void (ShapedChannel::*move)(), std::exception_ptr& lo
     (this->*move)();
   } catch (...) {
     lost = std::current_exception();
-    events_.wake_at(Clock::time_point{});  // whoever waits for this channel has to ask it
+    events_.wake_at(Clock::time_point{});  // wakes a waiting rank, so that it gets the error
   }
 }
 
@@ -156,7 +156,7 @@ void ShapedChannel::fail_if_out_is_lost() const {
   if (out_lost_) std::rethrow_exception(out_lost_);
 }
 
-// --- out ---
+// --- sending ---
 
 bool ShapedChannel::has_credit(std::size_t bytes) {
   push();
@@ -226,7 +226,7 @@ bool ShapedChannel::is_drained() {
   return queue_.empty() && inner_.is_drained();
 }
 
-// When the segment will come across.
+// Computes when the segment arrives.
 ShapedChannel::Header ShapedChannel::depart(std::size_t bytes) {
   const auto now = events_.now();
   const TransitTimes leaves = out_wire_.pass({now, now}, bytes);
@@ -251,7 +251,7 @@ bool ShapedChannel::push_header(const Header& header) {
   return true;
 }
 
-// What is left of `data`; true once all of it has gone, and then the next segment's header may.
+// Sends the rest of `data`; true once all of it has been sent.
 bool ShapedChannel::push_bytes(std::span<const std::byte> data, unsigned flags) {
   while (pushed_bytes_ < data.size()) {
     const std::size_t bytes = std::min(piece_bytes_, data.size() - pushed_bytes_);
@@ -278,14 +278,14 @@ void ShapedChannel::push() {
   }
 }
 
-// --- in ---
+// --- receiving ---
 
 bool ShapedChannel::has_room() const {
   return held_.size() < kMinimumCredit || held_bytes_ < window_bytes_;
 }
 
-// Whether it may be one, and not the bytes of a peer that plays no network: times in order, and
-// near enough that nothing overflows.
+// Whether these bytes can be a header, not data of a peer without a shape: the times are in order,
+// and near enough that nothing overflows.
 bool ShapedChannel::is_header(const Header& header) const {
   constexpr std::int64_t kDay = count_of(Clock::time_point(std::chrono::hours(24)));
   return header.bytes <= capabilities_.segment_bytes && header.first_ns >= 0 &&
@@ -320,7 +320,7 @@ void ShapedChannel::pull() {
   }
 }
 
-// Of the segment whose header has come; true once they all have.
+// Receives the bytes of the segment whose header has arrived; true once it has all of them.
 bool ShapedChannel::pull_bytes() {
   while (arrived_bytes_ < header_.bytes) {
     const auto piece = arriving_piece(arrived_bytes_);
@@ -340,7 +340,8 @@ std::span<std::byte> ShapedChannel::arriving_piece(std::size_t from) const {
           std::min(piece_bytes_, static_cast<std::size_t>(header_.bytes) - from)};
 }
 
-// Of the segment that arrives, as many as are of use. What follows it is known by its header only.
+// Preposts receives for the next pieces of the arriving segment. Later segments are still unknown,
+// as their headers have not arrived.
 void ShapedChannel::expect_pieces() {
   if (expecting_ == nullptr) return;
   std::size_t from = arrived_bytes_;
@@ -356,7 +357,7 @@ Clock::time_point ShapedChannel::admit() {
   return next.due;
 }
 
-// The segment that may be seen now, or null.
+// Returns the next segment if it is due, otherwise null.
 ShapedChannel::Held* ShapedChannel::front() {
   fail_if_quiesced();
   progress();

@@ -1,10 +1,10 @@
-// One channel of a shaped transport.
+// Channel of a shaped transport.
 //
-// A segment travels as two of the channel below, or more: a header with its times and its length,
-// and its bytes, in pieces of the length that is best there (none where it has none). Out, what the
-// channel below does not take now waits in `queue_`; in, what has come waits in `held_` until it is
-// due. What the owner takes next, and where to, is nothing to the channel below, which never sees
-// the owner's memory: a segment is not to be there before its time. It is told of the pieces.
+// A segment travels as several segments of the channel below: a header with its times and length,
+// then its bytes in pieces of the preferred length there (none for an empty segment). Sending: data
+// that the channel below does not take now waits in `queue_`. Receiving: arrived segments wait in
+// `held_` until they are due. The channel below never writes to the caller's memory, as a segment
+// must not be there before its time. Preposted receives are posted for the pieces only.
 //
 //     send ── times ── queue_ ── header, bytes ──► held_ ── due? admitted? ── view
 //             (sender's wire)      (below)         (receiver's wire)
@@ -26,7 +26,7 @@ namespace kolo::decorators {
 
 class ShapedChannel;
 
-// Memory for segments, used again and again, by powers of two.
+// Pool of segment buffers, by powers of two.
 class SegmentPool {
  public:
   AlignedMemory take(std::size_t bytes);
@@ -38,20 +38,20 @@ class SegmentPool {
   std::array<std::vector<AlignedMemory>, kShelves> shelves_;
 };
 
-// What a channel tells its transport: when to look again, and what has come.
+// Interface from a channel to its transport: times to wake up, and arriving segments.
 class ShapingEvents {
  public:
   virtual ~ShapingEvents() = default;
 
   virtual Clock::time_point now() = 0;
 
-  // Something can be done from then on.
+  // Wakes the rank at `time`, when the channel can make progress.
   virtual void wake_at(Clock::time_point time) = 0;
 
-  // The channel's next segment comes to this rank's incoming wire.
+  // Announces when the channel's next segment reaches this rank's incoming wire.
   virtual void comes(ShapedChannel& channel, TransitTimes at) = 0;
 
-  // Calls admit() for all that has come by now.
+  // Calls admit() for all segments that have reached the wire by now.
   virtual void admit_due() = 0;
 };
 
@@ -61,8 +61,8 @@ struct ShapedChannelSetup {
   ShapedPath in;
   std::uint64_t seed = 1;
   bool has_same_clock = true;
-  std::size_t longest_segment_bytes = 0;  // the channel's below, or more: then it is cut there
-  TokenBucket* out_wire = nullptr;        // the rank's; null: a wire of this channel's own
+  std::size_t longest_segment_bytes = 0;  // used if longer than below; sent in pieces
+  TokenBucket* out_wire = nullptr;        // of the rank; null: the channel has its own wire
   TokenBucket* in_wire = nullptr;
 };
 
@@ -87,19 +87,19 @@ class ShapedChannel final : public Channel {
   void release() override;
   bool receive(std::span<std::byte> into, unsigned flags) override;
 
-  // Moves what can be moved both ways; keeps what goes wrong for who asks next.
+  // Makes progress in both directions. Keeps errors for the next call that sends or receives.
   void progress() noexcept;
 
-  // The next segment that comes has reached the incoming wire: from when on it is there.
+  // Passes the next arriving segment over the incoming wire. Returns the time when it is due.
   Clock::time_point admit();
 
   void quiesce() { is_quiesced_ = true; }
 
  private:
   struct Header {
-    std::int64_t first_ns = 0;  // when it comes to the receiver's wire, first and last byte
+    std::int64_t first_ns = 0;  // when its first and last byte reach the receiver's wire
     std::int64_t last_ns = 0;
-    std::int64_t flight_ns = 0;  // of that, delay and jitter
+    std::int64_t flight_ns = 0;  // delay and jitter, included in these times
     std::uint64_t bytes = 0;
   };
   struct Queued {
@@ -136,7 +136,7 @@ class ShapedChannel final : public Channel {
   Held* front();
 
   Channel& inner_;
-  PrepostedReceives* const expecting_;  // the same, where it wants to know what is to come
+  PrepostedReceives* const expecting_;  // inner_, if it supports preposted receives
   const ShapedChannelSetup setup_;
   SegmentPool& pool_;
   ShapingEvents& events_;
@@ -146,35 +146,35 @@ class ShapedChannel final : public Channel {
   TokenBucket& in_wire_;
   Capabilities capabilities_;
   mutable ChannelStatistics statistics_;
-  const std::size_t ahead_bytes_;   // a sender may be ahead of its wire
-  const std::size_t window_bytes_;  // kept at either end
-  const std::size_t piece_bytes_;   // of a segment's bytes on the channel below
+  const std::size_t ahead_bytes_;   // limit of a sender ahead of its wire
+  const std::size_t window_bytes_;  // memory limit at either end
+  const std::size_t piece_bytes_;   // length of a piece on the channel below
   bool is_quiesced_ = false;
   std::exception_ptr out_lost_;
-  std::exception_ptr in_lost_;  // told once all that came before is read
+  std::exception_ptr in_lost_;  // thrown after all earlier segments are read
 
-  // Out.
-  std::deque<Departure> leaving_;  // sent, and their last byte has not left yet
+  // Sending.
+  std::deque<Departure> leaving_;  // segments whose last byte has not left the wire yet
   std::size_t leaving_bytes_ = 0;
   std::deque<Queued> queue_;
   std::size_t queued_bytes_ = 0;
-  bool is_header_out_ = false;    // of the queue's first
-  std::size_t pushed_bytes_ = 0;  // of it
+  bool is_header_out_ = false;    // of the first segment in the queue
+  std::size_t pushed_bytes_ = 0;  // of that segment
   std::uint64_t number_ = 0;
-  Clock::time_point comes_after_{};  // order is kept: no segment overtakes the one before
+  Clock::time_point comes_after_{};  // arrival of the previous segment, to keep the order
   Clock::time_point refused_until_{};
   AlignedMemory slot_;
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
 
-  // In.
+  // Receiving.
   Header header_;
   bool has_header_ = false;
   AlignedMemory arriving_;
-  std::size_t arrived_bytes_ = 0;  // of it
+  std::size_t arrived_bytes_ = 0;  // in arriving_
   std::deque<Held> held_;
   std::size_t held_bytes_ = 0;
-  std::size_t admitted_ = 0;  // of those held
+  std::size_t admitted_ = 0;  // number of held segments that have passed the wire
   bool is_viewing_ = false;
 };
 

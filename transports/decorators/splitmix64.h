@@ -1,4 +1,4 @@
-// Numbers that look random and follow from what they are made of: the same everywhere.
+// Pseudorandom numbers that depend only on their arguments, equal on all machines.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Of a seed and the `number`-th segment from one rank to another.
+// From a seed and the `number`-th segment from one rank to another.
 constexpr std::uint64_t mixed(std::uint64_t seed, int from, int to, std::uint64_t number) {
   const auto pair = (static_cast<std::uint64_t>(from) << 32) | static_cast<std::uint64_t>(to);
   return mixed(mixed(seed ^ mixed(pair)) + number);

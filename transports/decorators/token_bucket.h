@@ -1,14 +1,13 @@
-// A token bucket as arithmetic on times: when will this segment have passed?
+// Token bucket as arithmetic on times: computes when a segment has passed.
 //
-// Tokens are bytes; `bytes_per_second` come in each second, at most `burst_bytes` are saved. A
-// segment has passed once its bytes have been paid for. Nothing is counted as time goes by: the
-// bucket keeps one time, when all that has passed is paid for, as the virtual scheduling algorithm
-// of ITU-T I.371 (GCRA) does, so that it is exact, deterministic, and whoever looks late loses
-// nothing. Rounding is carried over from segment to segment: the rate is exact in the long run.
+// Tokens are bytes. `bytes_per_second` arrive in each second, and at most `burst_bytes` are saved.
+// A segment has passed once its bytes have been paid for. The bucket keeps a single time: when all
+// passed segments are paid for, as in the virtual scheduling algorithm of ITU-T I.371 (GCRA). So it
+// is exact and deterministic, and late calls lose no rate. Rounding errors are carried over from
+// segment to segment, so the rate is exact in the long run.
 //
-// A segment takes time to come, too: with its first byte at `first` and its last one at `last`. It
-// can leave while it comes (a switch that cuts through), so a bucket that is as fast as the one
-// before adds nothing.
+// A segment also takes time to arrive: its first byte comes at `first`, its last one at `last`. It
+// can leave while it arrives (cut-through), so a second bucket of the same rate adds no time.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace kolo::decorators {
 
-// Of a segment: when its first byte moves, and when its last one has.
+// Times of a segment's first and last byte at some place.
 struct TransitTimes {
   Clock::time_point first;
   Clock::time_point last;
@@ -28,18 +27,18 @@ struct TransitTimes {
 
 class TokenBucket {
  public:
-  // `bytes_per_second` 0: no limit, every segment passes as it comes. Burst 0: a wire, on which
+  // `bytes_per_second` 0: no limit, every segment passes as it arrives. Burst 0: a wire, on which
   // every byte takes its time.
   explicit TokenBucket(std::uint64_t bytes_per_second = 0, std::uint64_t burst_bytes = 0);
 
-  // When the next segment leaves that comes at `coming`. In the order of the calls.
+  // Returns when the next segment leaves if it arrives at `coming`. Call in order of arrival.
   TransitTimes pass(TransitTimes coming, std::size_t bytes);
 
  private:
   std::uint64_t rate_;
-  std::chrono::nanoseconds saved_;  // what a full bucket is worth
-  Clock::time_point paid_{};        // when all that passed is paid for
-  std::uint64_t carry_ = 0;         // of a nanosecond, in 1 / rate_
+  std::chrono::nanoseconds saved_;  // value of a full bucket
+  Clock::time_point paid_{};        // when all passed segments are paid for
+  std::uint64_t carry_ = 0;         // rounding rest, in 1 / rate_ nanoseconds
 };
 
 }  // namespace kolo::decorators

@@ -18,7 +18,7 @@ using decorators::TraceEvent;
 using decorators::TraceKind;
 using decorators::TraceLog;
 
-// One direction of a channel: the segment that is under way.
+// Current segment in one direction of a channel.
 class Track {
  public:
   Track(TraceLog& log, int peer, TraceKind kind) : log_(log), peer_(peer), kind_(kind) {}
@@ -83,7 +83,7 @@ class TracedChannel : public decorators::ForwardingChannel {
     return segment;
   }
 
-  // What comes early is seen when it is asked for.
+  // A preposted segment is traced when it is requested.
   static bool may_expect() { return true; }
 
   void release() override {
@@ -138,13 +138,13 @@ class TracedTransport final : public decorators::ForwardingTransport<TracedChann
     add_channels(log_);
   }
 
-  // A destructor cannot throw, and nobody else is left to be told.
+  // Prints errors, as a destructor cannot throw.
   ~TracedTransport() override {
     const std::string wrong = write();
     if (!wrong.empty()) std::fprintf(stderr, "kolo: KOLO_TRACE: %s\n", wrong.c_str());
   }
 
-  // Once. What went wrong; empty: nothing did.
+  // Writes the file at the first call only. Returns the error text, or an empty one.
   std::string write() noexcept {
     return std::exchange(is_written_, true) ? "" : decorators::write_trace(log_, path_);
   }

@@ -1,18 +1,16 @@
-// The tracing decorator: every segment of a rank in a timeline that chrome://tracing and
-// ui.perfetto.dev show.
+// Tracing decorator: timeline of every segment of a rank, for chrome://tracing and ui.perfetto.dev.
 //
-// KOLO_TRACE=PATH: when its transport is destroyed, rank 3 writes PATH-rank3.json, whole or not at
-// all. What is there is never overwritten: the next free one of PATH-rank3.2.json,
-// PATH-rank3.3.json
-// ... is taken (a job with several communicators has several transports). A process is a rank, a
-// thread of it a direction and a peer; an event is a segment, from when it was first asked for to
-// when it was handed over, with its bytes and how much of that time was waiting. Times are those of
-// the machine's monotonic clock, so files of one machine fit together:
+// With KOLO_TRACE=PATH, rank 3 writes PATH-rank3.json when its transport is destroyed, atomically.
+// Existing files are never overwritten: it takes the next free name of PATH-rank3.2.json,
+// PATH-rank3.3.json ... (a job with several communicators has several transports). In the timeline,
+// a process is a rank and a thread is a direction and a peer. An event is a segment, from its first
+// request to its hand-over, with its bytes and the part of that time spent waiting. Times are those
+// of the machine's monotonic clock, so files of one machine can be joined:
 //
 //     jq -s add PATH-rank*.json > all.json
 //
-// A segment costs two readings of the clock (about 50 ns) and 40 bytes of memory; after a million
-// segments the rest is counted, not kept, and the file says how many.
+// A segment costs three readings of the clock (about 50 ns) and 40 bytes of memory. After a
+// million segments the rest is counted but not kept; the file contains that count.
 #pragma once
 
 #include <memory>
@@ -22,11 +20,11 @@
 
 namespace kolo {
 
-// `inner`, traced. Error kUnavailable where nothing can be written at `path`.
+// Wraps `inner`. Error kUnavailable if no file can be written at `path`.
 std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const std::string& path);
 
-// Writes the file of a transport that make_traced made now, where a failure can be told; its end
-// then writes none. Nothing of any other transport. Error kSystem names the file and says why not.
+// Writes the file of a traced transport now, so that an error can be thrown; its destructor then
+// writes none. Does nothing for other transports. Error kSystem contains the file and the reason.
 // Threading: as the transport's calls.
 void write_trace_of(Transport& transport);
 

@@ -1,4 +1,4 @@
-// The format: "Trace Event Format" (Chromium), the array form; an event a line.
+// Format: Chromium's "Trace Event Format", array form, one event per line.
 #include "transports/decorators/trace_file.h"
 
 #include <fmt/format.h>
@@ -35,12 +35,12 @@ const char* name_of(TraceKind kind) {
   return "unknown";
 }
 
-// A row of the picture: two per peer.
+// Row in the timeline: two per peer.
 int row_of(const TraceEvent& event) {
   return 2 * event.peer + (event.kind == TraceKind::kReceive ? 1 : 0);
 }
 
-// Bytes to a file, until one write fails.
+// Buffered writer to a file; stops at the first error.
 class Writer {
  public:
   explicit Writer(int file) : file_(file) {}
@@ -87,7 +87,7 @@ void write_names(const TraceLog& log, Writer& writer) {
     const char* way = row % 2 == 0 ? "to" : "from";
     writer.add(name("thread_name", row, fmt::format("{} rank {}", way, row / 2)) + ",\n");
   }
-  // The last line has no comma, and there is always one such.
+  // Always written last, as the last line must have no comma.
   writer.add(name("process_name", 0, fmt::format("rank {} ({})", log.rank, log.transport)));
 }
 
@@ -109,7 +109,7 @@ int write_all(const TraceLog& log, int file) {
   return writer.finish();
 }
 
-// Gives the file its name: the first that is free. Zero, or errno.
+// Gives the file the first free name. Returns 0 or errno.
 int take_name(posix::UnnamedFile& file, const std::string& path, int rank) {
   for (int number = 1; number <= kMostFiles; ++number) {
     const std::string name = number == 1 ? fmt::format("{}-rank{}.json", path, rank)
@@ -147,7 +147,7 @@ std::string why_not_writable(const std::string& path) {
   const std::string name = folder.empty() ? "." : folder.string();
   if (::access(name.c_str(), W_OK | X_OK) != 0)
     return fmt::format("{}: {}", name, posix::error_text(errno));
-  // Root may do all that in /proc as well, where nobody makes files.
+  // access() also succeeds for root in /proc, where no file can be made, so this makes one.
   const posix::UnnamedFile trial(path);
   if (trial.is_open()) return "";
   return fmt::format("no file in {}: {}", name, posix::error_text(errno));

@@ -1,4 +1,4 @@
-// What a trace holds, and its file.
+// Events of a trace, and the writer of its file.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace kolo::decorators {
 
 enum class TraceKind : std::uint8_t { kSend, kReceive, kAnswer };
 
-// A segment: asked for, there (credit, or its bytes), handed over.
+// Times of a segment: requested, available (credit, or its bytes), handed over.
 struct TraceEvent {
   Clock::time_point asked;
   Clock::time_point there;
@@ -31,10 +31,10 @@ struct TraceLog {
   void add(const TraceEvent& event);
 };
 
-// Writes PATH-rankR.json, or the next free name. Returns what went wrong; empty: nothing did.
+// Writes PATH-rankR.json, or the next free name. Returns the error text; empty on success.
 std::string write_trace(const TraceLog& log, const std::string& path) noexcept;
 
-// Why files cannot be made beside `path`; empty where they can.
+// Returns why files cannot be made beside `path`; empty if they can.
 std::string why_not_writable(const std::string& path);
 
 }  // namespace kolo::decorators
