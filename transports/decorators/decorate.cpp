@@ -28,7 +28,7 @@ ShapeSurroundings find_surroundings(const TransportRequest& request) {
   if (request.segment_bytes == 0) surroundings.longest_segment_bytes = kLongestSegment;
   const std::string own = posix::clock_identity();
   for (const std::string& host : exchange(*store, request.rank, request.size, "clock", own,
-                                          request.deadline, "say whose clock they have")) {
+                                          request.deadline, "compare their clocks")) {
     surroundings.has_same_clock.push_back(host == own);
   }
   return surroundings;

@@ -274,8 +274,9 @@ std::unique_ptr<Transport> make_faulty(std::unique_ptr<Transport> inner, const F
           fmt::format("there is no rank {}: this job has {}", highest, inner->size()));
     }
     if (fault.rank >= 0 && fault.rank == fault.peer) {
-      throw std::invalid_argument(fmt::format(
-          "rank {} is no peer of its own: rank and peer of a fault are two", fault.rank));
+      throw std::invalid_argument(
+          fmt::format("rank {} cannot be its own peer: name two ranks as rank and peer of a fault",
+                      fault.rank));
     }
   }
   return std::make_unique<FaultyTransport>(std::move(inner), plan);

@@ -64,7 +64,7 @@ class Parser {
     if (fault.kind == FaultKind::kStall && fault.time.count() == 0)
       refuse(fmt::format("'{}' does not say for how long, as in stall@rank=2,for=1s", word));
     if (fault.kind == FaultKind::kDie && fault.rank < 0)
-      refuse(fmt::format("'{}' does not say who, as in die@rank=1", word));
+      refuse(fmt::format("'{}' names no rank, as in die@rank=1", word));
     return fault;
   }
 
@@ -73,7 +73,8 @@ class Parser {
     const std::string_view key = parts ? parts->first : pair;
     const auto keys = split(kind.keys, ' ');
     if (!parts || std::ranges::find(keys, key) == keys.end())
-      refuse(fmt::format("'{}' of {}: it takes KEY=VALUE of {}", pair, kind.name, kind.keys));
+      refuse(fmt::format("'{}' of {}: expected KEY=VALUE with a key of {}", pair, kind.name,
+                         kind.keys));
     const std::string_view value = parts->second;
     if (key == "for") {
       const auto time = decorators::parse_duration(value);

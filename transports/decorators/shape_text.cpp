@@ -39,7 +39,7 @@ class Parser {
       const auto parts = split_once(rule, ':');
       if (!parts || parts->first == "hosts") {
         if (!is_first)
-          refuse(fmt::format("'{}' is for no pair: only the first rule is for all", rule));
+          refuse(fmt::format("'{}' names no pair: only the first rule may be for all pairs", rule));
         shape.is_between_hosts_only = parts.has_value();
         shape.all = parse_path(parts ? parts->second : rule, &shape);
       } else {
@@ -102,7 +102,7 @@ class Parser {
       shape->seed = *seed;
       has_seed_ = true;
     } else {
-      refuse(fmt::format("'{}': there are jitter=, burst= and, in the first rule, seed=", word));
+      refuse(fmt::format("'{}': expected jitter=, burst= or, in the first rule, seed=", word));
     }
   }
 
@@ -118,8 +118,8 @@ class Parser {
     const double bytes = static_cast<double>(path.bytes_per_second) * time.count();
     if (bytes > kMostInFlight) {
       refuse(
-          fmt::format("{:.1f} GB would be under way at once, and this machine would have to "
-                      "keep them: expected at most 1 GB per pair",
+          fmt::format("{:.1f} GB would be in flight at once, and this machine would have to "
+                      "keep them in memory: expected at most 1 GB per pair",
                       bytes * 1e-9));
     }
   }

@@ -300,8 +300,8 @@ void ShapedChannel::pull() {
       if (!inner_.receive(std::as_writable_bytes(std::span(&header_, 1)))) return;
       if (!is_header(header_)) {
         throw Error(ErrorCode::kProtocol, peer(),
-                    fmt::format("rank {}: rank {} sent no header of a shaped segment: give "
-                                "KOLO_SHAPE to every rank",
+                    fmt::format("rank {}: rank {} sent a segment without a shape's header: set "
+                                "KOLO_SHAPE on every rank",
                                 setup_.rank, peer()));
       }
       has_header_ = true;

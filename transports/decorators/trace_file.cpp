@@ -150,7 +150,7 @@ std::string why_not_writable(const std::string& path) {
   // access() also succeeds for root in /proc, where no file can be made, so this makes one.
   const posix::UnnamedFile trial(path);
   if (trial.is_open()) return "";
-  return fmt::format("no file in {}: {}", name, posix::error_text(errno));
+  return fmt::format("cannot make a file in {}: {}", name, posix::error_text(errno));
 }
 
 }  // namespace kolo::decorators

@@ -273,7 +273,7 @@ class InprocChannel final : public Channel {
     if (!bell_.is_closed.load(std::memory_order_acquire)) return;
     throw Error(ErrorCode::kPeerLost, peer_,
                 fmt::format("rank {}: cannot {} rank {} (inproc): its thread has closed its "
-                            "transport; look for what rank {} says",
+                            "transport; see the error of rank {}",
                             rank_, operation, peer_, peer_));
   }
 
@@ -415,8 +415,8 @@ std::shared_ptr<Room> take_ticket(Store& store, int rank, const std::string& tex
         "inproc: unreadable room in the store");
   if (text.substr(0, line) != posix::process_identity()) {
     throw Error(ErrorCode::kUnavailable, 0,
-                fmt::format("rank {} is another process than rank 0: inproc joins ranks that are "
-                            "threads of one process; use shm or tcp",
+                fmt::format("rank {} is in another process than rank 0: inproc connects threads of "
+                            "one process only; use shm or tcp",
                             rank));
   }
   if (!claim(store, rank)) {
@@ -452,8 +452,7 @@ std::unique_ptr<Transport> make_inproc(const TransportRequest& request,
   } else {
     room = take_ticket(store, request.rank, store.get("room", request.deadline));
   }
-  exchange(store, request.rank, request.size, "here", "", request.deadline,
-           "enter the room (inproc)");
+  exchange(store, request.rank, request.size, "here", "", request.deadline, "connect (inproc)");
   return std::make_unique<InprocTransport>(std::move(room), request.rank);
 }
 

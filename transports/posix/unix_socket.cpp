@@ -109,7 +109,7 @@ std::optional<Descriptor> connect_unix(const std::string& name) {
   if (errno == EAGAIN || errno == EINTR) return std::nullopt;
   if (errno == ECONNREFUSED) {
     throw Error(ErrorCode::kPeerLost, kNoPeer,
-                "nobody listens on unix socket @" + name + " any more");
+                "no process listens on unix socket @" + name + " any more");
   }
   throw_system("connecting to unix socket @" + name);
 }

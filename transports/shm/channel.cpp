@@ -114,7 +114,7 @@ void ShmChannel::take_slot(unsigned slot) {
 
 void ShmChannel::own_slot(unsigned slot) {
   const std::uint32_t bit = std::uint32_t{1} << slot;
-  if ((owned_ & bit) != 0) fail_protocol("has given a slot that was not its own");
+  if ((owned_ & bit) != 0) fail_protocol("has returned a slot that was not its own");
   owned_ |= bit;
 }
 
@@ -145,7 +145,7 @@ void ShmChannel::collect_consumed() {
     if (!returns_slot_[consumed_ % kFrames]) continue;
     const unsigned slot = theirs_->returned.of(consumed_);
     if (slot >= 2 * static_cast<unsigned>(pair_.layout.slots()))
-      fail_protocol("has returned a slot that cannot be");
+      fail_protocol("has returned an invalid slot");
     own_slot(slot);
     std::copy_backward(free_slots_.begin(), free_slots_.begin() + free_count_,
                        free_slots_.begin() + free_count_ + 1);
@@ -292,18 +292,18 @@ bool ShmChannel::load_frame() {
   unpack(word, current_);
   if (current_.slot >= 2 * static_cast<unsigned>(pair_.layout.slots()) ||
       current_.slot_bytes > pair_.layout.segment_bytes()) {
-    fail_protocol("announced a segment that cannot be");
+    fail_protocol("announced an invalid segment");
   }
   if (!current_.has_slot &&
       (current_.tiny_segments == 0 || current_.is_answered || current_.is_offered)) {
-    fail_protocol("announced a segment that cannot be");
+    fail_protocol("announced an invalid segment");
   }
   const bool is_in_slot = current_.has_slot && !current_.is_offered;
   if (is_in_slot && (owned_ >> current_.slot & 1) != 0)
     fail_protocol("announced a segment in a slot that is not its own");
   if (current_.is_offered) {
     if (words_of(sizeof current_offer_) + current_.tiny_words > words_of(kFrameBytes))
-      fail_protocol("announced a segment that cannot be");
+      fail_protocol("announced an invalid segment");
     std::memcpy(&current_offer_, frame.tiny + current_.tiny_words * 8, sizeof current_offer_);
     offered_ = nullptr;
   }

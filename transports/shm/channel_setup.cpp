@@ -114,7 +114,7 @@ bool ShmChannel::attach(posix::Descriptor region, int process) {
   try {
     memory = posix::SharedMemory(std::move(region), layout.bytes());
   } catch (const Error& error) {
-    kill(error.code(), fmt::format("rank {}: {} has handed over memory that this rank cannot take: "
+    kill(error.code(), fmt::format("rank {}: {} has passed memory that this rank cannot map: "
                                    "{}",
                                    pair_.rank, pair_.peer_name, error.what()));
     return false;
@@ -124,8 +124,8 @@ bool ShmChannel::attach(posix::Descriptor region, int process) {
   std::memcpy(&header, memory.bytes().data(), sizeof header);
   if (!(header == header_for(layout, pair_.peer, pair_.rank))) {
     kill(ErrorCode::kProtocol,
-         fmt::format("rank {}: {} has laid out the shared memory in another way: run the same "
-                     "build",
+         fmt::format("rank {}: {} uses another layout of the shared memory: run the same "
+                     "build of kolo",
                      pair_.rank, pair_.peer_name));
     return false;
   }
@@ -183,7 +183,7 @@ void ShmChannel::count_connections() {
 
 std::string ShmChannel::why_unconnected() const {
   if (is_attached() || !has_socket()) return "";
-  return fmt::format("{} has not looked at what it was sent first over shm", pair_.peer_name);
+  return fmt::format("{} has not answered the hello over shm yet", pair_.peer_name);
 }
 
 // --- closing ---
@@ -218,7 +218,7 @@ void ShmChannel::lose_peer() {
     has_ended_ = true;
     is_joined_ = false;
     end_text_ = who +
-                " has closed its shm channel and will send and take no more: it ended early, or "
+                " has closed its shm channel and sends and receives no more: it ended early, or "
                 "ran another program";
     return;
   }

@@ -297,8 +297,8 @@ std::optional<posix::Descriptor> Listener::reach(ShmChannel& channel) {
 void Listener::find_gone(ShmChannel& channel) {
   if (channel.is_attached()) return;
   channel.kill(ErrorCode::kPeerLost,
-               fmt::format("rank {}: {} is gone: nobody listens on its shm socket any more; it has "
-                           "ended, and its own output may say why",
+               fmt::format("rank {}: {} is gone: no process listens on its shm socket any more; it "
+                           "has ended, and its own output may say why",
                            rank_, name_of(channel.peer())));
 }
 
@@ -319,8 +319,8 @@ void Listener::hear_answer(const Call& call) {
   const Hello expected = hello_for(channel.peer(), address_of(channel.peer()));
   if (message.bytes != sizeof hello || hello != expected) {
     return channel.kill(ErrorCode::kProtocol,
-                        fmt::format("rank {}: {} has said something else than hello (shm): run "
-                                    "the same build",
+                        fmt::format("rank {}: {} has sent an invalid hello (shm): run the same "
+                                    "build of kolo",
                                     rank_, name_of(channel.peer())));
   }
   if (channel.attach(std::move(message.passed), posix::peer_process(channel.socket())))
@@ -334,8 +334,8 @@ bool Listener::say_hello(ShmChannel& channel, const posix::Descriptor& socket,
 
 std::string Listener::no_descriptor(const std::string& peer, const std::string& why) const {
   return fmt::format(
-      "rank {}: no file descriptor is left to share memory with {} ({}); algorithms that join "
-      "fewer pairs of ranks, as ring and trees do, need fewer",
+      "rank {}: no file descriptor is left to share memory with {} ({}); algorithms that connect "
+      "fewer pairs of ranks, such as ring and trees, need fewer",
       rank_, peer, why);
 }
 

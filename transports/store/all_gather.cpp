@@ -69,7 +69,7 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
       const bool is_silent = missing.empty();
       if (is_silent) missing.push_back(peer);
       const char* const hint =
-          waited < kShort ? "; this rank itself had used up most of the time before" : "";
+          waited < kShort ? "; this rank had used most of its timeout before" : "";
       const char* const way_out =
           missing.size() == 1 ? "start it, see why it stopped" : "start them, see why they stopped";
       throw Error(

@@ -250,10 +250,10 @@ class FileStore final : public Store {
   Error kept(Clock::duration waited) const {
     const std::chrono::duration<double> seconds = waited;
     return {ErrorCode::kDeadline, kNoPeer,
-            fmt::format("waited {:.1f} s for the lock of {}, which nobody needs for longer than a "
-                        "moment: a rank that was stopped as it wrote there, or hangs, may hold it "
-                        "(fuser {} says who has the file open), or the file system does not "
-                        "answer; end it, or let it go on, or name another file in KOLO_STORE",
+            fmt::format("waited {:.1f} s for the lock of {}: a rank that hangs, or was stopped "
+                        "while it wrote, may hold it (fuser {} lists the processes that have the "
+                        "file open), or the file system does not answer; end or continue that "
+                        "process, or name another file in KOLO_STORE",
                         seconds.count(), describe(), path_)};
   }
 
@@ -301,8 +301,8 @@ class FileStore final : public Store {
     if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
     if (!S_ISREG(status.st_mode)) {
       throw Error(ErrorCode::kUnavailable, kNoPeer,
-                  fmt::format("{} is no file but a pipe or a device, which cannot be a store: name "
-                              "a file that does not exist, in a folder that all ranks can write to",
+                  fmt::format("{} is a pipe or a device, which cannot be a store: name a file that "
+                              "does not exist, in a folder that all ranks can write to",
                               path_));
     }
     return with_log(deadline, [this] { return enter(); });
@@ -314,9 +314,8 @@ class FileStore final : public Store {
     if (status.st_nlink == 0) return false;
     const bool is_ours = status.st_size == 0 || has_header();
     if (!is_ours) {
-      throw Error(
-          ErrorCode::kUnavailable, kNoPeer,
-          fmt::format("{} is not a store of kolo's: name a file that does not exist", path_));
+      throw Error(ErrorCode::kUnavailable, kNoPeer,
+                  fmt::format("{} is not a store of kolo: name a file that does not exist", path_));
     }
     if (!posix::is_locked_by_others(file_, kUserLock)) start_afresh();
     if (!posix::lock_byte_shared(file_, kUserLock)) posix::throw_system("cannot lock " + path_);

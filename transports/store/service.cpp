@@ -28,7 +28,7 @@ const char* StoreService::hear(std::uint64_t client, std::string_view bytes) {
   try {
     while (true) {
       const bool is_known = !who.who.empty();
-      if (!is_known && who.in.size() > kLongestHello) return "said too much before its hello";
+      if (!is_known && who.in.size() > kLongestHello) return "sent too many bytes before its hello";
       auto message = store_wire::take(who.in);
       if (!message) return nullptr;
       const char* const why =
@@ -36,7 +36,7 @@ const char* StoreService::hear(std::uint64_t client, std::string_view bytes) {
       if (why != nullptr) return why;
     }
   } catch (const Error&) {
-    return "sent bytes that are no message of kolo's store";
+    return "sent bytes that are not a message of kolo's store";
   }
 }
 
@@ -70,7 +70,7 @@ void StoreService::say_goodbye() {
 }
 
 const char* StoreService::greet(std::uint64_t number, Client& client, const Message& message) {
-  if (message.kind != Kind::kHello) return "did not say hello";
+  if (message.kind != Kind::kHello) return "sent no hello";
   client.who = message.value.empty() ? "unnamed" : message.value;
   if (come_.size() < size_) come_.insert(client.who);
   reply_(number, {Kind::kValue, message.id, store_wire::kVersion, {}, {}});

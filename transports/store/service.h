@@ -36,7 +36,7 @@ class StoreService {
   void add(std::uint64_t client) { clients_.try_emplace(client); }
 
   // Handles the next bytes from a client. Returns null, or the reason to close and remove the
-  // client: "did not say hello". Ignores clients that do not exist.
+  // client: "sent no hello". Ignores clients that do not exist.
   const char* hear(std::uint64_t client, std::string_view bytes);
 
   // The client's connection has ended. `how`, for messages: "closed without a goodbye".

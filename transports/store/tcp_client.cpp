@@ -60,10 +60,10 @@ bool wait_for(const posix::Descriptor& socket, short events, Deadline deadline) 
 std::string why_silent(int server) {
   if (server == kNoPeer)
     return "the process that serves it (the launcher or rank 0) hangs, or another program seems to "
-           "own that port: see which, and end it, or name another store in KOLO_STORE";
+           "own that port: find and end it, or name another store in KOLO_STORE";
   return fmt::format(
-      "rank {}, which serves it, hangs, or another program seems to own that port: see which, and "
-      "end it, or choose another MASTER_PORT",
+      "rank {}, which serves it, hangs, or another program seems to own that port: find and end "
+      "it, or choose another MASTER_PORT",
       server);
 }
 
@@ -285,8 +285,9 @@ class TcpStore final : public Store {
         while (auto message = store_wire::take(in_)) handle(std::move(*message));
       } catch (const Error& error) {
         end();
-        return fail(fmt::format("{} sent bytes that make no sense ({}): is it kolo's?", describe(),
-                                error.what()));
+        return fail(
+            fmt::format("{} sent invalid bytes ({}): another program seems to own that port",
+                        describe(), error.what()));
       }
     }
   }
@@ -347,7 +348,8 @@ class TcpStore final : public Store {
   void fail(const std::string& text) {
     if (!failure_) {
       const std::string said = text.substr(0, text.find('\0'));  // what() ends at the first NUL
-      failure_ = said.empty() ? "the job has failed, and who posted it did not say why" : said;
+      failure_ =
+          said.empty() ? "the job has failed, and the rank that reported it gave no reason" : said;
       failed_.ring();  // never reset, so the descriptor stays readable
     }
     changed_.notify_all();
@@ -364,7 +366,7 @@ class TcpStore final : public Store {
     const std::string server = server_ == kNoPeer ? "the process" : fmt::format("rank {}", server_);
     throw Error(ErrorCode::kUnavailable, server_,
                 fmt::format("{}, which served {}, has ended: keep {} until all ranks are done, or "
-                            "have kolo-run serve the ranks, or a file (KOLO_STORE)",
+                            "start the ranks with kolo-run, or use a file (KOLO_STORE)",
                             server, describe(), server_ == kNoPeer ? "it" : server));
   }
 
@@ -472,22 +474,23 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
             std::make_shared<TcpStore>(std::move(socket), address, deadline, start, server);
         if (store->greet(deadline, start)) return store;
         why =
-            "it hung up before it answered the hello: a crowd of strangers may be there, or "
-            "another program";
+            "it closed the connection before it answered the hello: too many other connections "
+            "may be waiting there, or another program has that port";
       } else {
         why = posix::error_text(error);
       }
     }
     std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
   } while (Clock::now() < deadline);
-  throw Error(ErrorCode::kDeadline, kNoPeer,
-              fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start),
-                          address, why,
-                          server == kNoPeer
-                              ? "start what serves it (the launcher), or correct KOLO_STORE"
-                              : "start rank 0, which serves it (a job that has failed is over: "
-                                "see its last output), or correct MASTER_ADDR and "
-                                "MASTER_PORT"));
+  throw Error(
+      ErrorCode::kDeadline, kNoPeer,
+      fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start), address,
+                  why,
+                  server == kNoPeer
+                      ? "start the process that serves it (the launcher), or correct KOLO_STORE"
+                      : "start rank 0, which serves it (a job that has failed is over: "
+                        "see its last output), or correct MASTER_ADDR and "
+                        "MASTER_PORT"));
 }
 
 }  // namespace kolo

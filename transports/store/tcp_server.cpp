@@ -156,7 +156,7 @@ class Server {
   void drop_oldest_stranger() {
     const std::uint64_t token = unknown_clients_.front();
     read(token);
-    if (service_.is_unknown(token)) lose(token, "was a stranger's");
+    if (service_.is_unknown(token)) lose(token, "sent no hello");
   }
 
   void drop_late_strangers() {

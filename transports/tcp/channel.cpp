@@ -38,9 +38,8 @@ std::string TcpChannel::why_unconnected() const {
   if (!is_connected()) return listener_.why_unconnected(peer_);
   if (is_dead() || !is_more_announced()) return "";
   return fmt::format(
-      "rank {} at {} has sent by another tcp connection, which has not come: see whether a "
-      "firewall "
-      "is between",
+      "rank {} at {} has sent data on another tcp connection, which has not arrived: check for a "
+      "firewall between the hosts",
       peer_, listener_.address_of(peer_).address());
 }
 
@@ -201,8 +200,8 @@ void TcpChannel::fail_as_closed() const {
 void TcpChannel::lose(const char* operation, int error) noexcept {
   if (error == EFAULT) {
     lost_code_ = ErrorCode::kSystem;
-    return lose(operation, fmt::format("{}; memory that this rank gave to the operation is not "
-                                       "there: look at its buffers",
+    return lose(operation, fmt::format("{}; a buffer that this rank passed to the operation is "
+                                       "not valid memory: check its buffers",
                                        posix::error_text(error)));
   }
   lose(operation, fmt::format("{}; most likely its process has ended: look at its last output",

@@ -228,7 +228,7 @@ bool ConnectionChannel::hear() {
     return true;
   }
   if (state == HelloReader::State::kComplete || reply_.is_other()) {
-    lose("talk to", "what listens there is not that rank");
+    lose("talk to", "another program listens there");
   } else {
     end_unheard(reply_.error());
   }

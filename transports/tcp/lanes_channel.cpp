@@ -201,7 +201,7 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
   }
   const ChunkHeader& chunk = lane.header_in;
   if (lane.has_heard_goodbye) {
-    lose("read from", "it went on after its goodbye");
+    lose("read from", "it sent data after its goodbye");
     return false;
   }
   if (chunk.magic == kChunkMagic && chunk.bytes == 0) {
@@ -218,7 +218,7 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
     return false;
   }
   if (!begin(lane)) {
-    lose("read from", "it sent a part of a segment twice: is that another build of kolo?");
+    lose("read from", "it sent a part of a segment twice: run the same build of kolo");
     return false;
   }
   ChunkHeader next;
@@ -275,7 +275,7 @@ bool LanesChannel::hear(Lane& lane) {
                   hello->to == door().rank();
   if (lane.is_heard) return true;
   if (state == HelloReader::State::kComplete || lane.reply.is_other()) {
-    lose("talk to", "what listens there is not that rank");
+    lose("talk to", "another program listens there");
   } else if (lanes_.size() == 1 && lane.has_sent_data) {
     lane.has_ended = true;  // the peer may have connected itself; check_end() decides
   } else {

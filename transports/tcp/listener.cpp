@@ -23,7 +23,7 @@ constexpr auto kCrowdWaits = 1ms;
 constexpr auto kRetryEvery = 50ms;
 
 constexpr const char* kOtherProgram =
-    "hung up before it said hello: another program may have its port";
+    "closed the connection before its hello: another program may have its port";
 
 constexpr std::uint32_t kAnyEvent = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
 
@@ -71,8 +71,8 @@ bool has_hung_up(const posix::Descriptor& socket) {
 
 std::string no_congestion(const std::string& name) {
   return fmt::format(
-      "KOLO_TCP_CONGESTION='{}': this kernel does not have it, or not for everybody; "
-      "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what it has",
+      "KOLO_TCP_CONGESTION='{}': this kernel does not have it, or does not allow it to all users; "
+      "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists the allowed ones",
       name);
 }
 
@@ -272,10 +272,10 @@ void Listener::fail(Call& call, int error) {
   if (call.is_done || has_left_some_) return;
   call.is_done = true;
   owners_[static_cast<std::size_t>(call.peer)]->cannot_connect(
-      is_near ? "nobody listens there any more: its process has ended, look at its last output"
-              : "it is refused: its process has ended (look at its last output), or a firewall "
-                "refuses, or it is not the machine that was meant (let its port through, "
-                "KOLO_TCP_PORTS; set KOLO_TCP_HOST to an address of it that can be reached)");
+      is_near ? "no process listens there any more: its process has ended, look at its last output"
+              : "the connection is refused: its process has ended (look at its last output), or a "
+                "firewall refuses it (open its port, KOLO_TCP_PORTS), or the address leads to "
+                "another machine (set KOLO_TCP_HOST there to an address that can be reached)");
 }
 
 void Listener::retry(Call& call, std::string why) {
@@ -304,8 +304,8 @@ std::string Listener::why_unconnected(int peer) const {
   for (const Call& call : calls_) {
     if (call.peer == peer && !call.is_done)
       return fmt::format(
-          "no tcp connection to rank {} at {} was made ({}): see whether a firewall "
-          "is between, or set KOLO_TCP_HOST and KOLO_TCP_PORTS to what can be "
+          "no tcp connection to rank {} at {} was made ({}): check for a firewall between the "
+          "hosts, or set KOLO_TCP_HOST and KOLO_TCP_PORTS to an address and ports that can be "
           "reached",
           peer, card.address(), call.why);
   }
@@ -324,7 +324,7 @@ void Listener::throw_exhausted(int error) const {
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("rank {}: no file descriptor is left for a tcp connection ({}; this "
                           "process may have {}): raise the limit (ulimit -n), or choose algorithms "
-                          "that join fewer pairs of ranks, as ring and trees do",
+                          "that connect fewer pairs of ranks, such as ring and trees",
                           rank_, posix::error_text(error), limit.rlim_cur));
 }
 

@@ -98,7 +98,7 @@ class Listener {
     posix::Descriptor socket;  // while it is connecting
     bool has_tried = false;
     Clock::time_point refused_since{};
-    std::string why = "nobody has answered yet";
+    std::string why = "no answer yet";
     bool is_done = false;
   };
 

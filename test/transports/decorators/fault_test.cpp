@@ -154,5 +154,5 @@ TEST_CASE("a rank dies at its planned segment as if it were killed") {
 TEST_CASE("a plan with a missing rank, or with a rank as its own peer, is refused") {
   CHECK_THROWS_WITH(faulty("die@rank=2"), ContainsSubstring("there is no rank 2: this job has 2"));
   CHECK_THROWS_WITH(faulty("lose@rank=1,peer=1,segment=5"),
-                    ContainsSubstring("rank 1 is no peer of its own"));
+                    ContainsSubstring("rank 1 cannot be its own peer"));
 }

@@ -250,7 +250,7 @@ TEST_CASE("a rank that ended before its channel was used is found lost at the fi
         *ranks[1], [&] { return ranks[1]->channel(2).view(8) != nullptr; }, "nobody", wait);
   });
   CHECK(receiving.code() == ErrorCode::kPeerLost);
-  CHECK_THAT(receiving.what(), ContainsSubstring("nobody listens on its shm socket any more"));
+  CHECK_THAT(receiving.what(), ContainsSubstring("no process listens on its shm socket any more"));
 }
 
 TEST_CASE("the first segment of a peer wakes a sleeping rank, no matter which rank began") {

@@ -14,7 +14,7 @@ using namespace kolo::test;
 
 TEST_CASE("the error for an unusable store file names it and a remedy, and leaves no file behind") {
   CHECK_THROWS_WITH(open_file_store("/dev/null", 2, in_seconds(20)),
-                    ContainsSubstring("/dev/null is no file but a pipe or a device") &&
+                    ContainsSubstring("/dev/null is a pipe or a device") &&
                         ContainsSubstring("in a folder that all ranks can write to"));
   CHECK_THROWS_WITH(open_file_store("/no/such/folder/store", 2, in_seconds(20)),
                     ContainsSubstring("/no/such/folder/store: No such file or directory; name"));
