@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<std::size_t> held{0};
 
-// Before what is handed out lies its length, in as many bytes as the alignment asks for.
+// The length is stored before the returned memory, in a header as long as the alignment.
 constexpr std::size_t kLeastAlignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 [[noreturn]] void refuse(std::size_t bytes) {
@@ -48,8 +48,8 @@ std::size_t allocated_bytes() { return held.load(std::memory_order_relaxed); }
 
 }  // namespace kolo::bench
 
-// All forms: of those that were left out, a sanitizer's runtime would supply its own, and what one
-// allocates the other could not release.
+// All forms are replaced. A sanitizer's runtime would supply a missing form, and memory from one
+// implementation cannot be released by the other.
 using kolo::bench::kLeastAlignment;
 using Alignment = std::align_val_t;
 

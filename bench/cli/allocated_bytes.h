@@ -1,4 +1,5 @@
-// How many bytes the program holds allocated through operator new: which this program replaces.
+// Number of bytes that the program holds allocated through operator new, which this program
+// replaces.
 #pragma once
 
 #include <cstddef>

@@ -45,8 +45,8 @@ constexpr const char* kMore =
     "a "
     "rank.";
 
-// What an option is without being given stands in brackets, and its description says what it rules
-// out.
+// Help texts show the default of an option in brackets. The description says which values are
+// valid.
 class HelpFormat final : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -93,7 +93,7 @@ void add_collective(CLI::App& app, const std::string& name, Collective collectiv
   }
 }
 
-// A parameter server's collectives under one name.
+// The command `ps`, with the collectives of a parameter server as subcommands.
 void add_servers(CLI::App& app, Arguments& result, RawOptions& typed) {
   CLI::App* command = app.add_subcommand("ps", "Measure a parameter server: push, pull, push-pull");
   command->require_subcommand(1);
@@ -102,7 +102,8 @@ void add_servers(CLI::App& app, Arguments& result, RawOptions& typed) {
   add_collective(*command, "push-pull", Collective::kPushPull, result, typed);
 }
 
-// Options that every collective takes, so that one command line serves all, and this one ignores.
+// Options that this collective ignores. All collectives accept the same options, so that one
+// command line works for all of them.
 std::vector<std::string> unused_options(Collective collective) {
   if (collective == Collective::kBarrier)
     return {"--bytes", "--min-bytes", "--max-bytes",   "--factor",
@@ -112,7 +113,7 @@ std::vector<std::string> unused_options(Collective collective) {
   return is_reduction(collective) ? std::vector<std::string>{} : std::vector<std::string>{"--op"};
 }
 
-// As other libraries, and languages, call them.
+// Names of other libraries and languages, for suggestions.
 constexpr Synonym kTypesElsewhere[] = {
     {"float", "float32"}, {"fp32", "float32"}, {"double", "float64"}, {"fp64", "float64"},
     {"half", "float16"},  {"fp16", "float16"}, {"bf16", "bfloat16"},  {"fp8", "float8_e4m3"},
@@ -137,7 +138,8 @@ void take_typed(const RawOptions& typed, Arguments& result) {
   result.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(typed.timeout_s * 1000));
 }
 
-// What was given and has no meaning is remembered, to be said, and is as if it had not been given.
+// Resets the options that this collective ignores, and remembers the given ones for a note above
+// the table.
 void drop_unused(const CLI::App& command, Arguments& result) {
   const Collective collective = result.problem.collective;
   for (const std::string& name : unused_options(collective)) {
@@ -156,7 +158,7 @@ void drop_unused(const CLI::App& command, Arguments& result) {
   result.factor = defaults.factor;
 }
 
-// A launcher has decided how many ranks there are.
+// Under a launcher the number of ranks is the launcher's.
 void take_launched(const CLI::App& command, int launched, Arguments& result) {
   if (launched == 0) return;
   require(command.count("--ranks") == 0 || result.ranks == launched,
@@ -166,7 +168,7 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
   result.ranks = launched;
 }
 
-// Which is none of this build's, nor a library.
+// Throws for a transport that is neither in this build nor a path of a library.
 void refuse_transport(const std::string& name, const std::string& command) {
   const bool takes_all = command != "explain" && command != "tune";
   std::vector<std::string> names = {"auto"};
@@ -181,8 +183,7 @@ void refuse_transport(const std::string& name, const std::string& command) {
       name, why, fmt::join(names, ", "), did_you_mean(suggested_word(name, names))));
 }
 
-// Every rank would refuse the same: settings that cannot be read, a transport that is not there, or
-// cannot be used here.
+// Checks here what every rank would refuse: unreadable settings, unknown or unusable transports.
 void take_transport(int launched, Arguments& result) {
   use_decorators(result);
   require_settings(result);
@@ -191,14 +192,14 @@ void take_transport(int launched, Arguments& result) {
   if (name != "auto" && !is_from_outside(name) && std::ranges::find(names, name) == names.end())
     refuse_transport(name, result.command);
   result.transport = resolve_transport(result.transport);
-  if (launched == 0) require_usable(result.transport);  // else who started the ranks has asked
+  if (launched == 0) require_usable(result.transport);  // else the launching process has checked it
   require(launched <= 1 || joins_processes(result.transport),
           fmt::format("--transport {}: it joins the threads of one process, and these ranks are "
                       "processes; run kolo-bench without a launcher",
                       result.transport));
 }
 
-// An empty word is most often a shell's variable that was never set.
+// Refuses empty values: most often a shell variable that was never set.
 void require_words(const CLI::App& command) {
   const auto is_empty = [&command](const char* flag) {
     const CLI::Option* option = command.get_option_no_throw(flag);
@@ -212,7 +213,7 @@ void require_words(const CLI::App& command) {
   require(!is_empty("--algorithm"), "--algorithm: expected a name; without it kolo chooses");
 }
 
-// Sizes are those of a list, or a sweep.
+// --bytes excludes the options of a sweep.
 void require_one_kind_of_sizes(const CLI::App& command) {
   const auto is_given = [&command](const char* flag) {
     const CLI::Option* option = command.get_option_no_throw(flag);
@@ -229,7 +230,7 @@ void require_whole_elements(std::size_t bytes, ElementType type, const char* fla
                       element_bytes(type)));
 }
 
-// What an algorithm is refused for by every rank.
+// Refuses an algorithm that every rank would refuse under --reproducibility invariant.
 void require_order(const Arguments& arguments) {
   const Problem& problem = arguments.problem;
   if (arguments.reproducibility != Reproducibility::kInvariant || arguments.algorithm.empty() ||
@@ -248,7 +249,7 @@ void require_order(const Arguments& arguments) {
                       arguments.algorithm, fmt::join(able, ", ")));
 }
 
-// A table that rank 0 could not read.
+// Refuses a KOLO_TUNING table that rank 0 could not read.
 void require_tuning() {
   const std::string path = read_settings().tuning;
   if (path.empty()) return;
@@ -320,8 +321,8 @@ void require_sense(const Arguments& arguments) {
   require_exact({problem.type, problem.op, arguments.ranks - problem.servers, 0});
 }
 
-// Beside others, who can be no peer, or none without a device, is remembered, to be said; alone it
-// is refused.
+// Fills `against` and `no_peers`. A single unusable peer is refused. In a list, peers that cannot
+// run here are left out and noted above the table.
 void take_peers(const RawOptions& typed, Arguments& result) {
   if (typed.against.empty()) return;
   result.against = split_list("--against", typed.against);
@@ -338,7 +339,7 @@ void take_peers(const RawOptions& typed, Arguments& result) {
   result.against.erase(others.begin(), others.end());
 }
 
-// Which is one, or all of them by jobs of their own.
+// Takes one transport, or all of them, each in a job of its own.
 void take_transports(int launched, Arguments& result) {
   result.is_over_all = result.transport == "all";
   require(!result.is_over_all || launched == 0,

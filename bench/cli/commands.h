@@ -1,4 +1,4 @@
-// The commands that measure a collective: "allreduce" for Collective::kAllReduce, ...
+// Commands that measure a collective: "allreduce" for Collective::kAllReduce, ...
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@ namespace kolo::bench {
 const std::map<std::string, Collective>& collective_commands();
 std::vector<std::string> collective_command_names();
 
-// The name of a command that its operation's own spelling stands for: "allreduce" for "all_reduce".
-// Any other word as it is.
+// The command for an operation's own name: "allreduce" for "all_reduce". Any other word is returned
+// unchanged.
 std::string short_command(const std::string& name);
-// That spelling; "" where there is but one.
+// The operation's own name; "" if it equals the command.
 std::string long_command(const std::string& name);
 
-// "allreduce"; "" for what no command measures.
+// The command that measures a collective; "" if there is none.
 std::string command_of(Collective collective);
 
-// One line of help.
+// The help line of a command.
 const char* describe(Collective collective);
 
-// Those whose algorithms the planner compares: more than one, and each with a price.
+// Commands for which the planner chooses: more than one algorithm, each with a predicted time.
 std::vector<std::string> commands_with_a_choice();
 
 }  // namespace kolo::bench

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long news of a rank's death may be under way when a library that knows nothing of our store
-// has noticed a closed connection already.
+// Time that the news of a rank's death may need. A library that does not know kolo's store can
+// notice the closed connection earlier.
 constexpr auto kCauseTakes = 200ms;
 
 constexpr std::string_view kLessMemory = "; a smaller --max-bytes or fewer --ranks need less";

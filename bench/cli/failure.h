@@ -1,4 +1,4 @@
-// How a benchmark fails: all ranks end, and one of them says why.
+// Failure of a benchmark: all ranks end, and one of them reports the cause.
 #pragma once
 
 #include <exception>
@@ -8,25 +8,25 @@
 
 namespace kolo::bench {
 
-// What a rank throws instead of its own failure where another rank says the job's.
+// Thrown by a rank if another rank reports the job's failure.
 class ReportedByAnotherRank : public std::exception {
  public:
   const char* what() const noexcept override { return "another rank says what went wrong"; }
 };
 
-// Whose messages people see together.
+// Which ranks' messages the user sees together.
 enum class Audience {
-  kOneForAll,    // threads, or the ranks of a launcher that shows what all of them print
-  kOneEachRank,  // started by hand: a terminal each, perhaps
+  kOneForAll,    // threads, or ranks under one launcher that shows all output
+  kOneEachRank,  // started by hand, possibly in a terminal each
 };
 
-// Called while `failure`, of this rank, is handled: tells the other ranks, and throws what there is
-// to say: the job's first failure, whichever rank met it. std::invalid_argument stays one.
-// ReportedByAnotherRank where one speaks for all and another rank was quicker.
+// Call while `failure` of this rank is handled. Posts it to the store, and throws the job's first
+// failure, from any rank. A std::invalid_argument stays one. Throws ReportedByAnotherRank if one
+// rank reports for all and another rank was first.
 [[noreturn]] void fail_together(Store& store, int rank, Audience audience,
                                 const std::exception& failure);
 
-// launch::report_for_all, as this program's.
+// launch::report_for_all with the name of this program.
 void report_for_all(Store& store, const std::string& text, int code);
 
 }  // namespace kolo::bench

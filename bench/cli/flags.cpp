@@ -43,7 +43,7 @@ void add_decorators(CLI::App& command, Arguments& result) {
 
 namespace {
 
-// Every rank would refuse one that it does not have.
+// Refuses ranks in a fault plan that the job does not have.
 void require_ranks(const FaultPlan& plan, int ranks) {
   for (const Fault& fault : plan.faults) {
     const int highest = std::max(fault.rank, fault.peer);
@@ -53,7 +53,7 @@ void require_ranks(const FaultPlan& plan, int ranks) {
   }
 }
 
-// `name`: the flag, or the variable.
+// Runs the check and puts the name of the flag or variable before its error message.
 template <typename Check>
 void named(const std::string& name, const std::string& value, const Check& check) {
   if (value.empty()) return;
@@ -64,7 +64,7 @@ void named(const std::string& name, const std::string& value, const Check& check
   }
 }
 
-// Where every rank writes a file of its own, beside this one.
+// Refuses a path if no file can be written beside it. Each rank writes one.
 void require_writable(const std::string& file) {
   const std::string why = posix::why_unwritable(file);
   require(why.empty(), fmt::format("cannot be written: {}", why));

@@ -1,4 +1,5 @@
-// Pieces of the command line that several commands share: options, and checks that name the flag.
+// Shared parts of the command line: options and checks that several commands use. Error messages
+// name the option.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ class App;
 
 namespace kolo::bench {
 
-// Options as they are typed; what needs a second look is turned into Arguments afterwards.
+// Options as typed. Those that need conversion or checks become Arguments afterwards.
 struct RawOptions {
   std::string bytes;  // a list
   std::string min_bytes = "8";
@@ -29,12 +30,12 @@ struct RawOptions {
   std::string draw_bytes = "96K";
   std::string draw_segment_bytes = "16K";
   std::string draw_hosts;
-  std::string collectives;  // of tune: lists
+  std::string collectives;  // of tune; a list
   std::string ranks = "2,4,8";
   std::string transports = "shm,tcp";
   std::string limits;  // a list
   std::string p2p_kind;
-  std::string p2p_level;  // empty: as it is usual
+  std::string p2p_level;  // empty: the default level
   double timeout_s = 60;
   bool is_out_of_place = false;
   bool is_memory_its_own = false;
@@ -48,42 +49,42 @@ inline constexpr Reproducibility kReproducibilities[] = {
     Reproducibility::kFast, Reproducibility::kOrdered, Reproducibility::kInvariant};
 
 void add_ranks(CLI::App& command, Arguments& result);
-// What is put around the transport, on every rank.
+// The decorators around the transport: --shape, --fault, --trace.
 void add_decorators(CLI::App& command, Arguments& result);
-// Makes settings of them, for this process and the ranks that it starts.
+// Sets the decorators' settings for this process and the ranks that it starts.
 void use_decorators(const Arguments& result);
-// Refuses, before a rank is started, what every rank would refuse or could not write.
+// Refuses settings that every rank would refuse, and files that cannot be written, before a rank
+// starts.
 void require_settings(const Arguments& arguments);
-// The end of a command's help: where the documents are that it names, and the rule of sizes, which
-// are of elements or of bytes.
+// The end of a command's help: where the documents are, and how sizes are rounded.
 inline constexpr const char* kDocuments =
     "bench/README.md, transports/README.md and so on: in kolo's source, and installed in "
     "share/doc/kolo.";
 enum class SizesOf { kElements, kBytes };
 void add_end_of_help(CLI::App& command, SizesOf sizes);
 void add_sizes(CLI::App& command, Arguments& result, RawOptions& typed);
-// Once the type is known.
+// Call after the element type is known.
 void take_sizes(const RawOptions& typed, Arguments& result);
 void add_type(CLI::App& command, RawOptions& typed);
 void add_operation(CLI::App& command, RawOptions& typed);
 void add_device(CLI::App& command, RawOptions& typed);
 void add_reproducibility(CLI::App& command, RawOptions& typed);
 void add_form(CLI::App& command, Arguments& result, RawOptions& typed);
-// How often, how long, how exactly, and where to.
+// Options for iterations, time, checks and output.
 void add_timing(CLI::App& command, Arguments& result, RawOptions& typed);
 
 void require(bool holds, const std::string& message);
 
-// Error kUnavailable where this machine cannot run a transport of that name, with the reason.
+// Throws Error kUnavailable, with the reason, if this machine cannot run the transport.
 void require_usable(const std::string& transport);
 
-// Also refuses what is no number: it compares with nothing.
+// Also refuses NaN, for which every comparison is false.
 void require_seconds(const char* flag, double seconds, double most);
 
 std::size_t parse_size(const char* flag, const std::string& text);
 
-// "a, b" is a and b. std::invalid_argument, naming the flag, where there is nothing on one side of
-// a comma.
+// Splits at commas and removes spaces. std::invalid_argument, naming the flag, for an empty
+// element.
 std::vector<std::string> split_list(const std::string& flag, const std::string& text);
 
 template <typename Value, std::size_t kCount>
@@ -101,11 +102,11 @@ std::string names_of(const Value (&values)[kCount]) {
   return names;
 }
 
-// Throws, saying which there are, and which of them was probably meant.
+// Throws std::invalid_argument with the valid names and a "did you mean" suggestion.
 [[noreturn]] void refuse_name(const std::string& text, const std::vector<std::string>& names,
                               const std::string& flag, Synonyms synonyms = {});
 
-// Finds a value by the name that to_string gives it.
+// Returns the value whose to_string is `text`; otherwise refuses the name.
 template <typename Value, std::size_t kCount>
 Value by_name(const std::string& text, const Value (&values)[kCount], const std::string& flag,
               Synonyms synonyms = {}) {

@@ -1,5 +1,4 @@
-// kolo-run: starts the ranks of a job on this host. See transports/launch/launch.h for what it
-// promises.
+// kolo-run: starts the ranks of a job on this host. transports/launch/launch.h has the contract.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -31,8 +30,8 @@ const std::map<std::string, kolo::launch::Binding> kBindings{
     {"cores", kolo::launch::Binding::kCores},
     {"nodes", kolo::launch::Binding::kNodes}};
 
-// Where the command begins: behind kolo-run's own options, and behind "--" if there is one. What
-// follows is the command's, even where it looks like an option of ours.
+// Index of the command: after kolo-run's own options, and after "--" if given. Everything from
+// there on belongs to the command, even if it looks like an option of kolo-run.
 int find_command(const CLI::App& app, int argc, char** argv) {
   int i = 1;
   while (i < argc && argv[i][0] == '-') {
@@ -55,7 +54,7 @@ CLI::Validator number_within(int low, int high) {
           ""};
 }
 
-// Of --bind.
+// Validator of --bind.
 CLI::Validator one_of_bindings() {
   return {[](const std::string& text) {
             if (kBindings.contains(text)) return std::string();
@@ -71,7 +70,7 @@ CLI::Validator one_of_bindings() {
           ""};
 }
 
-// "; did you mean --ranks?"; nothing where no option is like it.
+// "; did you mean --ranks?"; empty if no option is similar.
 std::string guess(const CLI::App& app, const std::string& word) {
   if (!word.starts_with("--")) return "";
   std::vector<std::string> known;
@@ -81,7 +80,7 @@ std::string guess(const CLI::App& app, const std::string& word) {
   return kolo::did_you_mean(kolo::nearest_word(word.substr(0, word.find('=')), known));
 }
 
-// CLI11's words for what newcomers meet first would be longer and say less.
+// Shorter messages than CLI11's for the most common mistakes.
 std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const auto unknown = app.remaining();
   if (!unknown.empty())
@@ -91,11 +90,11 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const std::string text = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     return text.substr(0, text.find_first_of(": ")) + " needs a value";
-  constexpr std::string_view kRanks = "--ranks:";  // it is mostly written -n
+  constexpr std::string_view kRanks = "--ranks:";  // users mostly write -n
   return text.starts_with(kRanks) ? "-n:" + text.substr(kRanks.size()) : text;
 }
 
-// What every rank would say for itself.
+// Checks here what every rank would refuse.
 void require_usable_transport(int ranks) {
   const std::string name = kolo::resolve_transport("auto");
   const std::string why = ranks > 1 ? kolo::why_unusable(name) : "";
@@ -109,7 +108,7 @@ int usage_error(const std::string& message) {
   return 2;
 }
 
-// Help, or the version.
+// Writes the help or the version; returns the exit code.
 int write_out(const CLI::App& app, const CLI::Success& done) {
   errno = 0;
   const int code = app.exit(done);
@@ -147,7 +146,7 @@ int main(int argc, char** argv) {
       ->check(one_of_bindings());
   app.add_flag("--plain", is_plain,
                "Rank 0 writes without a prefix, to the terminal itself if there is one");
-  // Only for the help: what is parsed ends before the command.
+  // Only for the help text: parsing ends before the command.
   std::vector<std::string> command;
   app.add_option("command", command, "What each rank runs, and its arguments; -- may stand before");
   std::string number_of_ranks = "-n";  // mpirun's -np

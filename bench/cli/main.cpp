@@ -1,4 +1,4 @@
-// kolo-bench: how fast are the collectives, and how fast could they be?
+// kolo-bench: main program of the benchmarks.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ using kolo::bench::Arguments;
 
 constexpr int kBadArguments = 2;
 
-// Becomes the script that draws; it is beside this program, built or installed.
+// Replaces this process by the plot script, which is in ../share/kolo, built or installed.
 int plot(const Arguments& arguments) {
   const auto script =
       std::filesystem::path(kolo::own_program()).parent_path() / "../share/kolo/plot.py";
@@ -46,7 +46,7 @@ int plot(const Arguments& arguments) {
   return 1;
 }
 
-// Of a closed one /dev/null takes the place, and what is printed would be lost without a word.
+// A closed standard output is replaced by /dev/null, and the output would be lost silently.
 void require_standard_output(bool is_open) {
   if (is_open) return;
   throw std::runtime_error(
@@ -54,7 +54,7 @@ void require_standard_output(bool is_open) {
       "/dev/null");
 }
 
-// Whether what was measured or drawn is in a file as well.
+// Whether the results are also written to a file.
 bool leaves_a_file(const Arguments& arguments) {
   if (!arguments.json.empty()) return arguments.json != "-";
   return arguments.command == "plot" || arguments.command == "draw" ||
@@ -119,8 +119,8 @@ int parse_and_run(int argc, const char* const* argv, bool is_output_open) {
 int main(int argc, char** argv) {
   const bool is_output_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   kolo::open_standard_descriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of the table that has gone is an error of ours
-  std::signal(SIGXFSZ, SIG_IGN);  // a file, or shared memory, longer than ulimit -f is an error
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is then an error of write()
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding ulimit -f is then an error of write() or ftruncate()
   try {
     return parse_and_run(argc, argv, is_output_open);
   } catch (const std::invalid_argument& error) {

@@ -1,4 +1,4 @@
-// The command line of kolo-bench p2p.
+// Command line of kolo-bench p2p.
 #pragma once
 
 #include "bench/cli/arguments.h"
@@ -12,7 +12,7 @@ namespace kolo::bench {
 
 void add_p2p(CLI::App& app, Arguments& result, RawOptions& typed);
 
-// Checks what is p2p's own.
+// Checks the options that only p2p has.
 void take_p2p(const RawOptions& typed, Arguments& result);
 
 }  // namespace kolo::bench

@@ -14,9 +14,9 @@
 namespace kolo::bench {
 namespace {
 
-// Short passes, often in turn: what disturbs the machine for a moment then disturbs all alike.
+// Many short passes in turn: a short disturbance of the machine then affects all algorithms alike.
 constexpr int kPasses = 10;
-constexpr int kPassesOfTune = 6;  // of long messages, passes are what takes time
+constexpr int kPassesOfTune = 6;  // for long messages each pass takes long
 
 void add_out(CLI::App& command, TuneRequest& tune) {
   command.add_option("--out", tune.out, "The file: a table as KOLO_TUNING takes it");
@@ -32,7 +32,7 @@ int parse_ranks(const std::string& text) {
   return ranks;
 }
 
-// The words of a list, each once.
+// The words of a list without duplicates.
 std::vector<std::string> each_once(const char* flag, const std::string& text) {
   std::vector<std::string> words;
   for (const std::string& word : split_list(flag, text)) {
@@ -121,7 +121,7 @@ void take_grid(const RawOptions& typed, Arguments& result) {
           "tune: where shall the table go? --out FILE says it");
   result.ranks = *std::max_element(tune.ranks.begin(), tune.ranks.end());
   result.transport = tune.transports.front();
-  // All-to-all has its output apart.
+  // All-to-all cannot work in place.
   result.problem.is_in_place = std::find(tune.collectives.begin(), tune.collectives.end(),
                                          "alltoall") == tune.collectives.end();
 }

@@ -1,4 +1,4 @@
-// The command line of explain and tune, which ask what the planner knows.
+// Command line of explain and tune, which show and use the planner's decisions.
 #pragma once
 
 #include "bench/cli/arguments.h"
@@ -10,14 +10,16 @@ class App;
 
 namespace kolo::bench {
 
-// An option of tune's ranks alone, which tune appends as it starts them.
+// A hidden option that tune passes to the ranks it starts.
 inline constexpr const char* kPointsFlag = "--points";
 
 void add_explain(CLI::App& app, Arguments& result, RawOptions& typed);
 void add_tune(CLI::App& app, Arguments& result, RawOptions& typed);
 
-// After add_...: std::invalid_argument with one clear message for what cannot be. The collective;
-// the sizes, once the type is known; tune's lists, whose first become ranks and transport.
+// Call after parsing. std::invalid_argument with one clear message for wrong values. take_explained
+// takes the collective; take_explained_sizes the sizes, once the type is known; take_grid tune's
+// lists. The largest number of ranks and the first transport of the lists become `ranks` and
+// `transport`.
 void take_explained(Arguments& result);
 void take_explained_sizes(Arguments& result);
 void take_grid(const RawOptions& typed, Arguments& result);

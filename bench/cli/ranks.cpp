@@ -70,13 +70,13 @@ int run_as_threads(const Arguments& arguments) {
     try {
       threads.emplace_back(run, rank);
     } catch (const std::system_error& error) {
-      // Those that have been started wait for all.
+      // The started threads wait for all ranks, so they must see the failure.
       store->post_failure(fmt::format("cannot start a thread for rank {} of {}: {}", rank,
                                       arguments.ranks, error.what()));
       break;
     }
   }
-  threads.clear();  // which waits for them
+  threads.clear();  // joins them
   if (const auto cause = store->failure(); cause && !first) throw std::runtime_error(*cause);
   if (first) std::rethrow_exception(first);
   return exit_code(wrong);
@@ -89,10 +89,10 @@ int run_as_processes(const Arguments& arguments, int argc, const char* const* ar
   request.command.insert(request.command.end(), argv + 1, argv + argc);
   request.output = RankOutput::kRankZeroPlain;
   const LaunchResult result = launch_ranks(request);
-  // A rank that ends by itself has said why, or another has.
+  // With these codes the rank, or another rank, has already reported the reason.
   const bool is_said = result.exit_code == kFailed || result.exit_code == kBadArguments ||
                        result.exit_code == kWrongResults;
-  // Who pressed Ctrl-C knows what ended the ranks.
+  // After Ctrl-C the user knows why the ranks ended.
   const bool is_interrupted =
       result.exit_code == 128 + SIGINT && result.message.ends_with("was passed on");
   if (!result.message.empty() && !is_said)
@@ -130,7 +130,7 @@ std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& 
     libraries = make_kolo_by_all(connect_kolo(request), arguments.problem, request);
   } else {
     libraries.push_back(make_kolo(request));
-    request.transport = libraries.front()->transport();  // which "auto" has become
+    request.transport = libraries.front()->transport();  // "auto" is resolved now
     if (arguments.is_captured) libraries.push_back(make_captured(request));
     for (const std::string& peer : arguments.against) {
       request.store = prefixed(store, fmt::format("peer/{}/", peer));
@@ -144,14 +144,14 @@ std::vector<std::unique_ptr<Library>> make_libraries(int rank, const Arguments& 
   return libraries;
 }
 
-// What one rank holds. All of it outlives a failure until the others have been told: a connection
-// that closes before would be news of its own.
+// Resources of one rank. They must live until the other ranks know of a failure: a connection that
+// closes earlier would be reported as a failure of its own.
 struct RankState {
   std::unique_ptr<JsonLines> json;
   std::unique_ptr<RankGroup> group;
   std::vector<std::unique_ptr<Library>> libraries;
-  std::shared_ptr<Communicator> communicator;  // of explain and tune
-  std::vector<std::unique_ptr<Pipe>> pipes;    // of p2p
+  std::shared_ptr<Communicator> communicator;  // for explain and tune
+  std::vector<std::unique_ptr<Pipe>> pipes;    // for p2p
 };
 
 std::uint64_t measure_comparisons(int rank, const Arguments& arguments,
@@ -182,14 +182,14 @@ std::vector<std::string> versions_of(const RankState& state) {
   return versions;
 }
 
-// What all libraries but kolo's own are called, in their order.
+// Names of all libraries except the first of kolo, in their order.
 std::vector<std::string> names_beside(const Arguments& arguments) {
   std::vector<std::string> names = arguments.against;
   if (arguments.is_captured) names.insert(names.begin(), kCaptured);
   return names;
 }
 
-// The same, and over what they run where that is not what kolo does: gloo's TCP beside shm.
+// The same names, with the transport if it differs from kolo's: gloo's TCP beside shm.
 std::vector<std::string> peers_of(const Arguments& arguments, const RankState& state) {
   std::vector<std::string> peers = names_beside(arguments);
   for (std::size_t i = 0; i < peers.size(); ++i) {
@@ -199,7 +199,7 @@ std::vector<std::string> peers_of(const Arguments& arguments, const RankState& s
   return peers;
 }
 
-// Who can run it, and what they are called.
+// Libraries that can run a problem, and their names in --against.
 struct Able {
   std::vector<Library*> libraries;
   std::vector<std::string> peers;
@@ -298,7 +298,7 @@ std::uint64_t measure_command(int rank, const Arguments& arguments, std::shared_
                        : measure_libraries(rank, arguments, store, state, table);
 }
 
-// While there is somebody to be told that a file cannot be written.
+// Writes timelines while other ranks can still be told that a file cannot be written.
 void write_records(RankState& state) {
   if (state.communicator) state.communicator->write_records();
   for (const auto& library : state.libraries) library->write_records();
@@ -308,19 +308,19 @@ void write_records(RankState& state) {
 std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                           Audience audience, RankState& state) {
   state.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
-  // JSON lines on standard output are for a program: nothing else comes between them.
+  // With JSON lines on standard output the table goes to standard error.
   std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
-  // A launcher of another kind has bound its ranks as it was asked to.
+  // Other launchers bind their ranks themselves.
   if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
   require_same_arguments(rank, arguments, *store);
   state.group = std::make_unique<RankGroup>(rank, arguments.ranks, *store, arguments.timeout);
   const std::uint64_t wrong = measure_command(rank, arguments, store, state, table);
   write_records(state);
-  state.group->wait();  // nobody takes its end of a connection away while others still measure
+  state.group->wait();  // keep connections open until all ranks have finished
   return wrong;
 }
 
-// Ranks of a launcher meet at the store that it serves, and share its terminal.
+// Ranks under kolo's launcher use its store ("tcp:") and share its terminal.
 Audience audience_of_processes() {
   return read_settings().store.starts_with("tcp:") ? Audience::kOneForAll : Audience::kOneEachRank;
 }
@@ -344,7 +344,7 @@ int run_launched(const Arguments& arguments, const LaunchEnvironment& who) {
   }
 }
 
-// Refuses what would end in the kernel's killing somebody: buffers larger than the memory.
+// Refuses buffers that are larger than the memory: the kernel would kill a process.
 void require_memory(const Arguments& arguments) {
   if (arguments.problem.collective == Collective::kBarrier) return;
   const double buffers = arguments.problem.is_in_place ? 1 : 2;
@@ -375,7 +375,7 @@ std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Sto
       fail_together(*store, rank, audience, failure);
     } catch (...) {
       if (state.group)
-        state.group->leave();  // after the cause is known: who sees this looks for it
+        state.group->leave();  // after posting the cause: ranks that see this look it up
       throw;
     }
   }
@@ -392,7 +392,7 @@ void report_refusal(const std::string& refusal) {
   } catch (const ReportedByAnotherRank&) {
     launch::wait_until_reported(*store);
     return;
-  } catch (const std::exception&) {  // also where the environment itself is what is wrong
+  } catch (const std::exception&) {  // also if the environment itself is wrong
     if (store) return report_for_all(*store, refusal, kBadArguments);
   }
   std::cerr << "kolo-bench: " << refusal << '\n';
@@ -400,7 +400,8 @@ void report_refusal(const std::string& refusal) {
 
 int launched_ranks() { return read_settings().size.has_value() ? launch_environment().size : 0; }
 
-// A job for each, one after the other: this program again, as the last of an option counts.
+// Runs one job per transport, in sequence. The appended --transport counts, as the last of an
+// option does.
 int run_over_all_transports(const Arguments& arguments, int argc, const char* const* argv) {
   int worst = 0;
   for (const std::string_view name : transport_names()) {
@@ -429,7 +430,7 @@ int run_collective(const Arguments& arguments, int argc, const char* const* argv
     throw Error(ErrorCode::kUnavailable, kNoPeer, "--device cuda: " + why);
   if (arguments.ranks == 1 || !joins_processes(arguments.transport))
     return run_as_threads(arguments);
-  JsonLines{arguments.json};  // a file that cannot be written is said once, not by a rank
+  JsonLines{arguments.json};  // report an unwritable file once, here
   return run_as_processes(arguments, argc, argv);
 }
 

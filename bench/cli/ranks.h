@@ -1,5 +1,5 @@
-// The ranks of a measurement: threads of this process, processes that this one starts, or this one
-// as somebody else's rank.
+// Ranks of a measurement: threads of this process, processes that it starts, or this process as a
+// rank under another launcher.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,17 @@
 
 namespace kolo::bench {
 
-// Measures what was asked for, and prints it. The exit code: 0, 1 after a failure (which has been
-// printed), 3 where results were wrong. `argv` starts this program again, for each rank.
+// Runs the measurement and prints the results. Returns the exit code: 0, 1 after a failure (already
+// reported), 3 for wrong results. `argv` is used to start this program again for each rank.
 int run_collective(const Arguments& arguments, int argc, const char* const* argv);
 
-// How many ranks a launcher started, this process being one; 0 where there is none.
+// Number of ranks if a launcher started this process as one of them, else 0.
 int launched_ranks();
 
-// Says on standard error why the arguments are refused: once, where a launcher started this process
-// with others.
+// Prints to standard error why the arguments are refused; only once per job under a launcher.
 void report_refusal(const std::string& refusal);
 
-// The part of one rank; returns how many elements were wrong. Throws as fail_together does.
+// Runs one rank; returns the number of wrong elements. Throws as fail_together does.
 std::uint64_t run_rank(int rank, const Arguments& arguments, std::shared_ptr<Store> store,
                        Audience audience);
 

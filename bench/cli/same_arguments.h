@@ -1,5 +1,4 @@
-// That all ranks were started with the same options: by hand, or by a launcher that gives each its
-// own.
+// Check that all ranks were started with the same options, by hand or by a launcher.
 #pragma once
 
 #include <string>
@@ -11,11 +10,11 @@
 
 namespace kolo::bench {
 
-// What must be alike on all ranks, by the names of the options.
+// Options that must be equal on all ranks, with their values.
 std::vector<std::pair<std::string, std::string>> shared_options(const Arguments& arguments);
 
-// Collective. std::invalid_argument, on every rank but 0, which names an option that differs from
-// rank 0's.
+// Collective. Throws std::invalid_argument on every rank except 0 if an option differs from rank
+// 0's, and names it.
 void require_same_arguments(int rank, const Arguments& arguments, Store& store);
 
 }  // namespace kolo::bench

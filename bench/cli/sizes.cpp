@@ -21,7 +21,7 @@ std::string in_small_letters(std::string_view text) {
   return small;
 }
 
-// The power of 1024 behind a number: "", "K", "KiB", ...
+// The power of 1024 that a unit stands for: "", "K", "KiB", ...
 int power_of(std::string_view unit) {
   const std::string small = in_small_letters(unit);
   if (small.empty() || small == "b") return 0;
@@ -31,7 +31,7 @@ int power_of(std::string_view unit) {
   return kNoUnit;
 }
 
-// "1MB" would be 1000000 bytes to some and 1048576 to others.
+// "1MB" is ambiguous: 1000000 or 1048576 bytes.
 [[noreturn]] void refuse(std::string_view text, std::string_view number, std::string_view unit) {
   const std::string small = in_small_letters(unit);
   if (!number.empty() && (small == "kb" || small == "mb" || small == "gb")) {

@@ -1,4 +1,4 @@
-// Sizes as people write them: 8, 32K, 256MiB (powers of 1024), and a row of them.
+// Sizes as users write them: 8, 32K, 256MiB (powers of 1024), and sweeps over sizes.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +8,25 @@
 
 namespace kolo::bench {
 
-// K, M and G are KiB, MiB and GiB. std::invalid_argument, quoting the text, where it is no size, or
-// one in KB, MB or GB.
+// K, M and G mean KiB, MiB and GiB. std::invalid_argument, quoting the text, for texts that are no
+// size and for KB, MB and GB.
 std::size_t parse_bytes(std::string_view text);
 
-// "8 B", "32 KiB", "1.5 MiB"; "32.0 KiB" where it is not quite 32.
+// "8 B", "32 KiB", "1.5 MiB"; "32.0 KiB" for a size that is not exactly 32 KiB.
 std::string format_bytes(std::size_t bytes);
 
 // "1 rank", "2 ranks".
 std::string format_count(std::size_t count, std::string_view one);
 
-// The largest multiple of `granule` that is not more than `bytes`, but one of it at least; of 0, 0.
+// The largest multiple of `granule` up to `bytes`, but at least one granule; 0 for 0.
 std::size_t whole(std::size_t bytes, std::size_t granule);
 
-// min, min * factor, ... and at last max itself; behind 0 comes `granule`. std::invalid_argument
-// where min exceeds max, or factor is less than 2.
+// min, min * factor, ..., and max as the last; after 0 comes `granule`. std::invalid_argument if
+// min exceeds max, or factor is less than 2.
 std::vector<std::size_t> steps(std::size_t min, std::size_t max, std::size_t factor,
                                std::size_t granule);
 
-// These steps as `whole` has them, each once.
+// The same steps, rounded by `whole`, without duplicates.
 std::vector<std::size_t> sweep(std::size_t min, std::size_t max, std::size_t factor,
                                std::size_t granule);
 

@@ -1,5 +1,5 @@
-// The options of the commands that measure no collective: limits, plot, peers, diff, timeline, draw
-// and interpreter.
+// Options of the commands that measure no collective: limits, plot, peers, diff, timeline, draw and
+// interpreter.
 #pragma once
 
 #include "bench/cli/flags.h"
@@ -8,7 +8,7 @@ namespace kolo::bench {
 
 void add_tools(CLI::App& app, Arguments& result, RawOptions& typed);
 
-// Checks what was typed for `result.command`, where it is one of them.
+// Checks the options of these commands, if `result.command` is one of them.
 void take_tools(const RawOptions& typed, Arguments& result);
 
 }  // namespace kolo::bench

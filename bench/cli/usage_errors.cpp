@@ -21,7 +21,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// "; did you mean --model?"; nothing where no option is like it.
+// "; did you mean --model?"; empty if no option is similar.
 std::string guess(const CLI::App& command, const std::string& name) {
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options()) {
@@ -30,8 +30,8 @@ std::string guess(const CLI::App& command, const std::string& name) {
   return did_you_mean(nearest_word(name, known));
 }
 
-// CLI11 lists everything from the first unknown word on, backwards. This finds that word, behind
-// the command's own, `first` in number.
+// CLI11 lists all words from the first unknown one on, in reverse. This finds the first unknown
+// word. `first` is the index after the command.
 std::string first_unexpected(const CLI::App& command, int first, int argc,
                              const char* const* argv) {
   std::string stray;
@@ -50,7 +50,7 @@ std::string first_unexpected(const CLI::App& command, int first, int argc,
   return fmt::format("does not expect '{}'", stray);
 }
 
-// The first word of CLI11's text that is a flag of `command`; null where there is none.
+// The option of `command` that CLI11's text names first; null if there is none.
 const CLI::Option* named_option(const CLI::App& command, std::string_view text) {
   const auto begin = text.find('-');
   if (begin == std::string_view::npos) return nullptr;

@@ -1,4 +1,4 @@
-// What is wrong with a command line, in the words of this program rather than of its parser.
+// Messages about wrong command lines, instead of the parser's own.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ class ParseError;
 
 namespace kolo::bench {
 
-// std::invalid_argument where the first word is no command, listing those there are.
+// std::invalid_argument, with the list of commands, if the first word is not a command.
 void require_command(const CLI::App& app, int argc, const char* const* argv);
 
-// One line: the flag, what is wrong with it, and where help is.
+// One line: the option, what is wrong with it, and where to find help.
 std::string explain(const CLI::ParseError& error, const CLI::App& app, int argc,
                     const char* const* argv);
 
