@@ -9,7 +9,7 @@
 namespace kolo::bench {
 namespace {
 
-// The arguments of one collective's contests.
+// The arguments for the comparisons of one collective.
 Arguments of_collective(const Arguments& arguments, const std::string& command) {
   Arguments result = arguments;
   result.command = command;
@@ -26,7 +26,7 @@ bool has_shares(Collective collective) {
          collective == Collective::kAllToAll;
 }
 
-// tune's points are what programs do: where every rank has a share, it has an element at least.
+// For collectives with shares, sizes start with one element per rank, as in real programs.
 std::vector<std::size_t> sizes_of_points(const Arguments& arguments) {
   const Problem& problem = arguments.problem;
   if (problem.collective == Collective::kBarrier || !arguments.sizes.empty())

@@ -1,5 +1,5 @@
-// A contest: kolo's algorithms for one collective at one size, measured in turn, beside what the
-// planner says of them. What explain and tune are made of.
+// Comparison of algorithms: all of kolo's algorithms for one collective at one size, measured in
+// turn, with the planner's predictions. Used by explain and tune.
 #pragma once
 
 #include <cstddef>
@@ -25,37 +25,38 @@ struct AlgorithmComparison {
 
   const ComparedAlgorithm& fastest() const;
   const ComparedAlgorithm& chosen() const;
-  // How much longer the choice takes than the fastest: 0.1 is a tenth longer.
+  // Extra time of the chosen algorithm over the fastest: 0.1 is a tenth longer.
   double distance() const;
-  // How far apart the fastest one's own passes are: the middle half of their medians, over the
-  // median of all. What is nearer than that nobody can tell apart here.
+  // Spread of the fastest algorithm's passes: the middle half of their medians, over the median of
+  // all. Smaller differences between algorithms are not significant here.
   double spread() const;
-  // "the cheapest", "by the table", ...
+  // Why the planner chose: "the cheapest price", "the table says so", ...
   std::string reason() const;
 };
 
-// A choice is good where it takes at most so much longer than the fastest.
+// A choice is good if it takes at most this much longer than the fastest.
 inline constexpr double kNear = 0.1;
 
-// JSON lines, one for each contestant: those of any row, and then predicted_us, is_chosen, reason
-// and is_fastest.
+// JSON lines, one per algorithm: the fields of any row, then predicted_us, is_chosen, reason and
+// is_fastest.
 std::vector<std::string> json_lines(const AlgorithmComparison& contest);
 
-// What is done with a contest, at rank 0.
+// Output of comparisons, at rank 0.
 class ComparisonReport {
  public:
   ComparisonReport() = default;
   ComparisonReport(const ComparisonReport&) = delete;
   ComparisonReport& operator=(const ComparisonReport&) = delete;
   virtual ~ComparisonReport() = default;
-  // `distance`: of the cores, before and after the communicator measured its costs.
+  // `distance` has the probes before and after the communicator measured its costs.
   virtual void begin(const Communicator& communicator, const CoreDistance& distance) = 0;
   virtual void add(const AlgorithmComparison& contest) = 0;
   virtual void end() = 0;
 };
 
-// One rank's part in all contests that the arguments ask for; returns how many elements were wrong.
-// `distance` is of the cores before the communicator was made; `report` is null but at rank 0.
+// Runs one rank's part of all comparisons that the arguments ask for; returns the number of wrong
+// elements. `distance` has a probe from before the communicator was made. `report` is null except
+// at rank 0.
 std::uint64_t compare_algorithms(std::shared_ptr<Communicator> communicator, RankGroup& group,
                                  CoreDistance distance, const Arguments& arguments,
                                  ComparisonReport* report);

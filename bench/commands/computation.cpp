@@ -39,7 +39,7 @@ void Computation::run(std::uint64_t rounds, const std::function<void()>& between
     throw std::runtime_error("the computation beside the operation came to a wrong result");
 }
 
-// The quickest of several: what was interrupted says nothing.
+// The fastest of several trials, since interrupted ones are too long.
 double Computation::measure_round_us() {
   double quickest = std::numeric_limits<double>::max();
   for (int trial = 0; trial < kTrials; ++trial) {

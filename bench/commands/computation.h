@@ -1,9 +1,9 @@
-// A computation of a known length and a known result, to be done while something else is in flight.
+// A computation with known length and result, to run while an operation is in flight.
 //
-// It uses a core's vector units and 4 KiB, so that it takes no bandwidth from what it is compared
-// with: the most friendly neighbour that communication can have. Every element is stepped by the
-// same linear congruence (Numerical Recipes' constants) modulo 2^32, whose n-th iterate has a
-// closed form: whether all was done is then checked by another way than doing it.
+// It uses a core's vector units and 4 KiB of data, so it takes no memory bandwidth from the
+// operation. Every element is stepped by the same linear congruence modulo 2^32 (the constants of
+// Numerical Recipes). Its n-th iterate has a closed form, so the result is checked without
+// repeating the work.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ class Computation {
  public:
   Computation();
 
-  // Runs this many rounds, and calls `between` (if there is one) about every kSliceUs.
-  // std::runtime_error where the result is not the known one.
+  // Runs `rounds` rounds, and calls `between` (if set) about every kSliceUs. std::runtime_error if
+  // the result is wrong.
   void run(std::uint64_t rounds, const std::function<void()>& between = {});
 
-  // How many rounds take `us` microseconds on this core as it is now.
+  // Number of rounds that take `us` microseconds on this core, measured now.
   std::uint64_t rounds_in(double us);
 
   static constexpr double kSliceUs = 10;

@@ -24,10 +24,10 @@
 namespace kolo::bench {
 namespace {
 
-// What a row is of: rows of two files are the same measurement where all of it is the same. Rows of
-// a version that did not write one of these yet have the value that it stood for.
+// Identity of a row: rows of two files are the same measurement if all of it is equal. Rows of
+// older versions lack some fields; these get the value that was in effect then.
 struct Point {
-  std::string library;  // as --against had it: openmpi:ring
+  std::string library;  // the name in --against: openmpi:ring
   std::string transport, collective, type, op;
   int ranks = 0;
   std::size_t bytes = 0;
@@ -41,7 +41,7 @@ struct Point {
 
 constexpr int kRegression = 1;
 constexpr int kNothingCompared = 4;
-constexpr std::size_t kFewestPasses = 3;  // that say how far apart two files are by chance
+constexpr std::size_t kFewestPasses = 3;  // fewer passes do not show the noise
 
 struct Saved {
   double median_us = 0, p10_us = 0, p90_us = 0;
@@ -67,7 +67,7 @@ double positive(const nlohmann::json& row, const char* name) {
   return value;
 }
 
-// Not below 0, and whole.
+// A whole number, 0 or more.
 template <typename Number>
 Number whole(const nlohmann::json& row, const char* name) {
   const nlohmann::json& value = row.at(name);
@@ -116,7 +116,8 @@ std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   return {point, saved};
 }
 
-// Without the library's own number: "[json.exception.out_of_range.403] key 'ranks' not found".
+// The message without the JSON library's prefix, as in "[json.exception.out_of_range.403] key
+// 'ranks' not found".
 std::string words_of(const std::exception& error) {
   const std::string text = error.what();
   const auto bracket = text.starts_with("[json.exception") ? text.find("] ") : std::string::npos;
@@ -143,7 +144,7 @@ Rows read_rows(const std::string& path) {
     } catch (const nlohmann::json::parse_error&) {
       throw std::invalid_argument(fmt::format(
           "{}:{}: is no JSON: expected lines as kolo-bench's --json writes them", path, number));
-    } catch (const std::exception& error) {  // fields that are not there, or are something else
+    } catch (const std::exception& error) {  // missing fields, or fields of another type
       throw std::invalid_argument(
           fmt::format("{}:{}: no row of kolo-bench: {}", path, number, words_of(error)));
     }
@@ -154,9 +155,9 @@ Rows read_rows(const std::string& path) {
   return rows;
 }
 
-// Whether `one` is less than `other` beyond chance: each of its passes than each of the other's.
-// Files without passes, or with too few: its median than the 10th percentile of the other, and its
-// 90th percentile than the other's median.
+// Whether `one` is faster than `other` beyond noise: each of its passes is faster than each of the
+// other's. If a file has too few passes, `one`'s median must be below the other's 10th percentile,
+// and `one`'s 90th percentile below the other's median.
 bool is_less(const Saved& one, const Saved& other) {
   if (one.pass_us.size() >= kFewestPasses && other.pass_us.size() >= kFewestPasses)
     return std::ranges::max(one.pass_us) < std::ranges::min(other.pass_us);
@@ -195,7 +196,7 @@ std::string verdict_text(Verdict verdict, const Saved& before, const Saved& now,
   return "noise";
 }
 
-// What was asked for beyond the collective and its data; nothing for what is usual.
+// Options beyond the collective and its data; empty for the defaults.
 std::string setting_text(const Point& point) {
   std::vector<std::string> words;
   if (point.form != "blocking") words.push_back(point.form);
@@ -211,8 +212,8 @@ std::string setting_text(const Point& point) {
   return words.empty() ? "" : fmt::format(" ({})", fmt::join(words, ", "));
 }
 
-// Before's row for a point of now: the same, or the only one that differs in its algorithm alone
-// where now has none of the same name.
+// The old row for a new point: the same point, or the only one that differs in the algorithm alone.
+// The latter applies only if the new file does not have the old row's point.
 Rows::const_iterator find_before(const Rows& old_rows, const Rows& new_rows, const Point& point) {
   if (const auto same = old_rows.find(point); same != old_rows.end()) return same;
   auto found = old_rows.end();

@@ -21,19 +21,19 @@
 namespace kolo::bench {
 namespace {
 
-// Measures of the picture, in pixels.
+// Sizes in the picture, in pixels.
 constexpr double kLeft = 112, kRight = 24, kTop = 64, kBottom = 92;
 constexpr double kRow = 48, kBox = 22, kPlotWidth = 860;
-constexpr double kLetter = 6.4;  // of a box's label, about
+constexpr double kLetter = 6.4;  // approximate width of a letter in a box's label
 constexpr int kMostRanks = 64;
 constexpr std::size_t kMostBoxes = 20'000;
 
 struct Colour {
-  const char* word;  // of the legend
+  const char* word;  // in the legend
   const char* fill;
-  const char* ink;  // of letters on it
+  const char* ink;  // color of text on it
 };
-// Okabe and Ito's colours: told apart by everybody.
+// Okabe and Ito's colors, which color-blind people can tell apart.
 constexpr std::array<Colour, 6> kColours{{{"send", "#56B4E9", "black"},
                                           {"receive", "#009E73", "white"},
                                           {"receive and pass on", "#0072B2", "white"},
@@ -41,12 +41,12 @@ constexpr std::array<Colour, 6> kColours{{{"send", "#56B4E9", "black"},
                                           {"copy", "#999999", "black"},
                                           {"update", "#F0E442", "black"}}};
 
-// The ground of a host's rows, and how messages inside a host and between hosts look.
+// Background colors of hosts' rows, and the lines of messages within a host and between hosts.
 constexpr std::array<const char*, 4> kGrounds{"#ffffff", "#f3efe4", "#e9eef4", "#f2e9f1"};
 constexpr const char* kInside = "stroke=\"#555\" stroke-width=\"0.9\"";
 constexpr const char* kAcross = "stroke=\"#CC79A7\" stroke-width=\"2.2\" opacity=\"0.9\"";
 
-// How a kind of step is drawn: in which of the colours, and by what word.
+// The color and the word for a kind of step.
 struct Look {
   std::size_t colour;
   const char* word;
@@ -116,7 +116,7 @@ void require_servers(const DrawRequest& request) {
   }
 }
 
-// A step of 1, 2 or 5 times a power of ten, of which about `ticks` fit.
+// A tick distance of 1, 2 or 5 times a power of ten, so that about `ticks` fit.
 double tick_of(double range, int ticks) {
   const double rough = range / ticks;
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -126,7 +126,7 @@ double tick_of(double range, int ticks) {
   return 10 * power;
 }
 
-// Segments that all steps of all ranks handle.
+// Number of segments that all steps of all ranks handle.
 std::size_t boxes_of(const std::vector<Schedule>& program, const SimulationOptions& options) {
   Layout layout;
   layout.split(options.count, program[0].chunks, program[0].spans);
@@ -223,7 +223,7 @@ class Diagram {
     return has_hosts() ? request_.hosts[static_cast<std::size_t>(rank)] : 0;
   }
 
-  // Rows of one host have one ground, and a name at the first of them.
+  // The rows of a host share a background; the first row has the host's name.
   void draw_host(int rank) {
     text_ += fmt::format("<rect x=\"0\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n",
                          y(rank) - kRow / 2, kLeft + kPlotWidth + kRight, kRow,
@@ -258,7 +258,7 @@ class Diagram {
     }
   }
 
-  // What a number on a box says: the shortest that tells one from another.
+  // The number on a box: the shortest text that identifies the data.
   std::string data_of(const Event& event, const Step& step) const {
     if (!has_segments()) return fmt::format("{}", step.chunk);
     if (program_[0].chunks == 1) return fmt::format("{}", event.segment);
@@ -365,7 +365,8 @@ std::string diagram(const DrawRequest& request) {
   options.count = has_data ? request.bytes / options.element_bytes : kBarrierCount;
   options.segment_bytes = request.segment_bytes;
   options.hosts = request.hosts;
-  const std::size_t boxes = boxes_of(program, options);  // before it takes long
+  const std::size_t boxes =
+      boxes_of(program, options);  // refuse before the simulation, which may take long
   if (boxes > kMostBoxes) {
     throw std::invalid_argument(
         fmt::format("the picture would have {} boxes, and more than {} show nothing; take fewer "

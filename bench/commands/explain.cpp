@@ -27,7 +27,7 @@ int most_ranks_of_a_host(std::span<const int> hosts) {
   return static_cast<int>(most);
 }
 
-// Where results are to be the same in every run, nothing measured chooses how they come about.
+// With --reproducibility ordered the choice must not depend on measured costs.
 bool are_measured(const Arguments& arguments) {
   return arguments.reproducibility != Reproducibility::kOrdered;
 }

@@ -1,4 +1,4 @@
-// kolo-bench explain: what the planner knows, what it chooses and why, beside measured times.
+// kolo-bench explain: the planner's costs, choices and reasons, beside measured times.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace kolo::bench {
 
-// Costs as lines for people. `hosts`: how many; `ranks`: of the host that has most.
+// Costs as lines of text. `hosts` is the number of hosts, `ranks` the number on the fullest host.
 std::string describe(const Costs& costs, int hosts, int ranks);
 
 class Explanation : public ComparisonReport {
@@ -21,7 +21,7 @@ class Explanation : public ComparisonReport {
   void end() override;
 
  private:
-  // Of the column `by`.
+  // Width of the column `by`.
   std::size_t by_width() const;
 
   const Arguments& arguments_;

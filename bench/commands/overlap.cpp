@@ -20,7 +20,7 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 
 constexpr int kComputations = 15;
 
-// An operation with a computation beside it, of no rounds at first.
+// An operation with a computation beside it, at first of 0 rounds.
 class Overlapped final : public Library {
  public:
   Overlapped(std::shared_ptr<Communicator> communicator, const LibraryRequest& request,
@@ -73,7 +73,7 @@ class Overlapped final : public Library {
   std::uint64_t rounds_ = 0;
 };
 
-// The longest of the ranks' times, several times.
+// Times of several runs, each the longest of the ranks' times.
 std::vector<double> time_computation(RankGroup& group, Computation& computation,
                                      std::uint64_t rounds) {
   std::vector<double> times;
@@ -86,7 +86,7 @@ std::vector<double> time_computation(RankGroup& group, Computation& computation,
   return group.largest(times);
 }
 
-// Not wider than its column, also where somebody else had a core meanwhile.
+// Fits its column even if another program had a core meanwhile.
 std::string percent(double share) {
   constexpr double kLeast = -9.99;
   return share < kLeast ? "< -999%" : fmt::format("{:.0f} %", 100 * share);
@@ -157,7 +157,7 @@ std::string json_line(const OverlapRow& row) {
   return line.dump();
 }
 
-// The first is alone, then comes one for each kind of progress.
+// The first library is the operation alone; then one for each kind of progress.
 std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& request) {
   LibraryRequest threaded = request;
   threaded.has_progress_thread = true;

@@ -1,19 +1,20 @@
-// kolo-bench ... --overlap: how much of an operation hides behind a computation.
+// kolo-bench ... --overlap: measures how much of an operation hides behind a computation.
 //
-// The operation is issued, the rank computes for about as long as the operation takes by itself,
-// and then waits for it. Who makes progress meanwhile?
+// The rank issues the operation, computes for about as long as the operation takes alone, and then
+// waits. Three kinds of progress are compared:
 //
-//   nobody    not before wait(): what is hidden is what the channels' credit and the kernel carry
+//   nobody    no progress before wait(): only the channels' credit and the kernel carry data
 //   polling   the computation calls Work::test() every 10 us
 //   thread    the communicator's progress thread
 //
-//     hidden = (alone + computing - together) / min(alone, computing): 1 where the shorter costs no
-//     time, 0 where one after the other is as quick, below 0 where it is quicker
+//     hidden = (alone + computing - together) / min(alone, computing)
 //
-// as in the Intel MPI Benchmarks and OSU's osu_iallreduce ("overlap"), but that `alone` is always
-// without a progress thread: what is compared is one after the other in the fastest way. Where a
-// progress thread has no core of its own, it shares that of the computation, and the figure says
-// so.
+// 1: the shorter of the two costs no time. 0: no gain over running them in sequence. Below 0:
+// running them in sequence is faster.
+//
+// The definition is that of the Intel MPI Benchmarks and OSU's osu_iallreduce ("overlap"), except
+// that `alone` never has a progress thread: the reference is the fastest sequence. A progress
+// thread without a core of its own shares the computation's core, which the figure shows.
 #pragma once
 
 #include <cstdint>
@@ -37,30 +38,30 @@ std::string_view to_string(Progress progress);
 
 struct OverlapRow {
   Progress progress = Progress::kNobody;
-  Row alone;     // the operation by itself, and without a progress thread; the same in all rows
+  Row alone;     // the operation alone, without a progress thread; the same in all rows
   Row together;  // with the computation beside it
   double compute_us = 0;
 };
 
-// The share of the shorter of the two that cost no time; noise can bring it above 1.
+// The hidden share of the shorter of the two; noise can make it exceed 1.
 double hidden(double alone_us, double compute_us, double together_us);
 
 std::string json_line(const OverlapRow& row);
 
-// What is measured: kolo with and without a progress thread, alone and beside a computation.
-// Collective over the job. The libraries are of the types that measure_overlap expects.
+// The measured libraries: kolo with and without a progress thread, alone and beside a computation.
+// Collective over the job. measure_overlap expects their types.
 std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& request);
 
-// One size; the same rows on every rank. `libraries` as make_overlapped made them.
+// Measures one size; the same rows on every rank. `libraries` must come from make_overlapped.
 std::vector<OverlapRow> measure_overlap(RankGroup& group, Bench& bench,
                                         const std::vector<std::unique_ptr<Library>>& libraries,
                                         std::size_t bytes);
 
-// Of one size, every element once: those of the operation alone, when it was measured and when the
-// computation was fitted to it, and those beside the computation.
+// Wrong elements of one size, each counted once: of the operation alone (measured, and when the
+// computation was fitted to it), and beside the computation.
 std::uint64_t count_wrong(const std::vector<OverlapRow>& rows);
 
-// One rank's part in all `sizes`, printed by rank 0; returns how many elements were wrong.
+// Runs one rank's part of all `sizes`; rank 0 prints. Returns the number of wrong elements.
 std::uint64_t run_overlap(RankGroup& group, const Arguments& arguments,
                           const std::vector<std::unique_ptr<Library>>& libraries,
                           const std::vector<std::size_t>& sizes, std::ostream& table,

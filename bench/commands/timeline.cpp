@@ -22,7 +22,7 @@ nlohmann::ordered_json read_events(const std::string& file) {
   nlohmann::ordered_json text;
   try {
     text = nlohmann::ordered_json::parse(stream, nullptr, false);
-  } catch (const std::ios_base::failure&) {  // a folder opens, and cannot be read
+  } catch (const std::ios_base::failure&) {  // a folder can be opened but not read
     throw std::invalid_argument(fmt::format("timeline {}: it cannot be read", file));
   }
   if (!text.is_object() || !text.contains("traceEvents") || !text["traceEvents"].is_array()) {
@@ -34,7 +34,7 @@ nlohmann::ordered_json read_events(const std::string& file) {
   return std::move(text["traceEvents"]);
 }
 
-// By whatever name: its events would stand there twice.
+// Refuses a file that is given twice, under any name: its events would be doubled.
 void require_apart(const std::vector<std::string>& files) {
   std::map<std::filesystem::path, std::string> known;
   for (const std::string& file : files) {

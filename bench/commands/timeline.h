@@ -1,4 +1,5 @@
-// kolo-bench timeline: the timelines of several ranks as one, which a viewer shows side by side.
+// kolo-bench timeline: merges the timelines of several ranks into one file, which a viewer shows
+// side by side.
 #pragma once
 
 #include <string>
@@ -7,12 +8,13 @@
 namespace kolo::bench {
 
 struct TimelineRequest {
-  std::vector<std::string> files;  // as KOLO_TIMELINE leaves them: FILE.RANK
+  std::vector<std::string> files;  // as KOLO_TIMELINE writes them: FILE.RANK.json
   std::string out = "timeline.json";
 };
 
-// Writes `out` whole or not at all; returns the exit code. Ranks of one host share a clock; those
-// of others keep theirs. std::runtime_error names a file that cannot be read, or is no timeline.
+// Writes `out` as a whole or not at all; returns the exit code. Ranks of one host share a clock;
+// ranks of other hosts keep theirs. std::invalid_argument names a file that cannot be read, is no
+// timeline, or is given twice.
 int run_timeline(const TimelineRequest& request);
 
 }  // namespace kolo::bench

@@ -31,12 +31,12 @@
 namespace kolo::bench {
 namespace {
 
-// Where the jobs put their points down: a file without a name, gone with this process.
+// The file for the points of all jobs: a memory file, which ends with this process.
 class PointsFile {
  public:
   PointsFile() : file_(make_memory_file(0, "where the jobs put their points down")) {}
 
-  // As the jobs find it.
+  // The path under which the jobs open it.
   std::string path() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_.get()); }
 
   std::vector<nlohmann::json> read() const {
@@ -50,7 +50,7 @@ class PointsFile {
   posix::Descriptor file_;
 };
 
-// Before any rank has started.
+// Refuses an unwritable table before any rank starts.
 void require_writable(const std::string& table) {
   if (std::filesystem::is_directory(table)) {
     throw std::invalid_argument(
@@ -65,7 +65,7 @@ void require_writable(const std::string& table) {
   }
 }
 
-// Of the columns with algorithms, of all collectives of the grid.
+// Width of the columns with algorithms, for all collectives of the grid.
 std::size_t by_width(const Arguments& arguments) {
   std::size_t width = 20;
   for (const std::string& name : arguments.tune.collectives)
@@ -122,7 +122,7 @@ class TuneReport : public ComparisonReport {
   int ranks_ = 0;
 };
 
-// JSON lines on standard output are for a program: nothing else comes between them.
+// With JSON lines on standard output the table goes to standard error.
 std::ostream& table_of(const Arguments& arguments) {
   return arguments.json == "-" ? std::cerr : std::cout;
 }
@@ -146,8 +146,8 @@ void begin_table(const Arguments& arguments) {
   flush_or_throw(table, kTable);
 }
 
-// One job of the grid: this program again, with its own ranks and transport, as the last of an
-// option counts.
+// Runs one job of the grid: this program again, with its ranks and transport appended; the last of
+// an option counts.
 int run_job(const Arguments& arguments, const std::string& transport, int ranks,
             const std::string& points, int argc, const char* const* argv) {
   Arguments job = arguments;

@@ -1,8 +1,8 @@
-// kolo-bench tune: measures all algorithms on a grid, writes a table of the fastest for
-// KOLO_TUNING, and says how often the planner's choice is near the best.
+// kolo-bench tune: measures all algorithms on a grid and writes a table of the fastest for
+// KOLO_TUNING. It also reports how often the planner's choice is near the best.
 //
-// A job of its own for every transport and number of ranks, one after the other; rank 0 of each
-// puts its points down in a file beside the table, which tune reads when all have ended.
+// Each transport and number of ranks is a job of its own, in sequence. Rank 0 of each job appends
+// its points to a memory file, which tune reads after all jobs.
 #pragma once
 
 #include <iosfwd>
@@ -17,18 +17,18 @@ class ComparisonReport;
 class JsonLines;
 
 struct TuneRequest {
-  std::vector<std::string> collectives;  // commands that measure
+  std::vector<std::string> collectives;  // commands of collectives
   std::vector<int> ranks;
   std::vector<std::string> transports;
   std::string out;     // the table
-  std::string points;  // of a rank of tune's own: where rank 0 puts its points down
+  std::string points;  // in a job of tune: the file to which rank 0 appends its points
 };
 
-// Returns an exit code. Writes the table where it is 0, and nothing otherwise.
-// std::invalid_argument where it could not be written, before anything is measured.
+// Returns an exit code; writes the table only if it is 0. std::invalid_argument before anything is
+// measured if the table could not be written.
 int run_tune(const Arguments& arguments, int argc, const char* const* argv);
 
-// Of rank 0 of one of its jobs.
+// For rank 0 of a job of tune.
 std::unique_ptr<ComparisonReport> make_tune_report(const Arguments& arguments, std::ostream& table,
                                                    JsonLines& json);
 
