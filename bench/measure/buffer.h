@@ -1,4 +1,4 @@
-// A rank's buffer: zeroed pages, all of them touched, so that no page fault is measured.
+// A rank's buffer: zeroed pages, all touched, so that no page fault is measured.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,17 @@
 namespace kolo::bench {
 
 enum class Pages {
-  kOwn,     // the process's, as malloc gives them
-  kShared,  // which a peer's own process can map as well, by path()
+  kOwn,     // private memory, from aligned_alloc
+  kShared,  // a peer's worker process can map them too, by path()
 };
 
 class Buffer {
  public:
   Buffer() = default;
-  // Error kSystem, or std::bad_alloc, where there is no memory.
+  // Error kSystem, or std::bad_alloc if there is not enough memory.
   Buffer(std::size_t bytes, Pages pages);
-  // Another process's, of that path and at least so many bytes; all pages mapped at once.
+  // Maps the buffer of another process by its path, with at least `bytes` bytes and all pages at
+  // once.
   Buffer(const std::string& path, std::size_t bytes);
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
@@ -29,7 +30,7 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
-  // For who shares the host; empty where the pages are the process's own.
+  // A path for other processes on this host; empty for private pages.
   std::string path() const;
 
  private:

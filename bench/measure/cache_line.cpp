@@ -15,16 +15,16 @@ namespace {
 constexpr std::uint32_t kTrialRounds = 4;
 constexpr std::uint32_t kRounds = 200;
 constexpr int kGames = 12;
-// On busy cores a round takes as long as others have them: no more games then.
+// On busy cores rounds take as long as other programs run: then no further runs.
 constexpr std::chrono::milliseconds kLongestGames{10};
-constexpr std::uint32_t kOn = 0xfffffffe;  // words between two games
+constexpr std::uint32_t kOn = 0xfffffffe;  // the first side's decision: another run, or the end
 constexpr std::uint32_t kOver = 0xffffffff;
 constexpr int kSpins = 20'000;
 constexpr double kFarLimitUs = 2;
-constexpr double kNearLimitUs = 0.35;  // seen: 0.12 and 0.28 near, 0.49 far
-constexpr double kStill = 1.5;         // what two probes of cores that have not moved may differ by
+constexpr double kNearLimitUs = 0.35;  // measured: 0.12 and 0.28 near, 0.49 far
+constexpr double kStill = 1.5;         // factor between two probes of cores that have not moved
 
-// Two cores that others keep so busy say nothing anyway.
+// If two cores are so busy, the result would be useless anyway.
 constexpr std::chrono::seconds kLongestProbe{2};
 struct TooLong {};
 
@@ -33,7 +33,7 @@ void wait_until(const Line& line, const Is& is_right, const WaitCallback& patien
   // No pause: it is longer than the round trip.
   for (int spin = 0; !is_right(line.value.load(std::memory_order_acquire)); ++spin) {
     if (spin <= kSpins) continue;
-    std::this_thread::yield();  // the other's core is taken by somebody else, or the other is gone
+    std::this_thread::yield();  // the other side's core is busy, or that side has ended
     spin = kSpins;
     if (patience) patience();
   }
@@ -44,7 +44,7 @@ void wait_for(const Line& line, std::uint32_t value, const WaitCallback& patienc
       line, [value](std::uint32_t there) { return there == value; }, patience);
 }
 
-// Whether there is another game: what the first side wants, known to both.
+// Whether there is another run. Side 0 decides (`is_wanted`), and side 1 learns the decision.
 bool goes_on(Line& to_second, Line& to_first, int side, bool is_wanted,
              const WaitCallback& patience) {
   if (side == 0) {
@@ -79,7 +79,7 @@ double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds
     }
   }
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
-  if (side == 0) {  // back to 0, the second side last: it may still be reading its line
+  if (side == 0) {  // reset to 0; the second side last, as it may still read its line
     to_second.value.store(0, std::memory_order_release);
     wait_for(to_first, 0, patience);
   } else {
@@ -115,11 +115,11 @@ double cache_line_round_trip() {
       const double quickest = quickest_ping_pong(lines[0], lines[1], side, patience);
       if (side == 0) took = quickest;
     } catch (const TooLong&) {
-      // The other has gone as well, or never came: it is not known.
+      // The other side has stopped too, or never started: the result is unknown.
     }
   };
   {
-    const std::jthread second(play, 1);  // where no first can be started, it gives up
+    const std::jthread second(play, 1);  // gives up if the first thread cannot be started
     const std::jthread first(play, 0);
   }
   return took;
@@ -151,8 +151,8 @@ const char* CoreDistance::regime() const {
   if (probes_us_.empty()) return bench::regime(0);
   const auto [shortest, longest] = std::ranges::minmax(probes_us_);
   if (longest > kFarLimitUs) return bench::regime(longest);
-  // Near, one probe may well take twice another: where nothing moved, 0.05 us and 0.10 us were seen
-  // in turn.
+  // Near probes may differ by a factor of two without a move: 0.05 us and 0.10 us were measured in
+  // turn.
   const bool is_of_two = std::string_view(bench::regime(shortest)) != bench::regime(longest);
   return is_of_two && longest > kStill * shortest ? "moved" : bench::regime(cache_line_us());
 }

@@ -5,7 +5,7 @@
 namespace kolo::bench {
 namespace {
 
-// What a persistent call returns is yet to be started.
+// A persistent call returns an operation that is not started yet.
 Work issue(Communicator& communicator, const Problem& problem, const void* in, void* out,
            const CallOptions& call) {
   const std::size_t count = problem.count;
@@ -42,7 +42,7 @@ Work issue(Communicator& communicator, const Problem& problem, const void* in, v
     case Collective::kExclusiveScan:
       return communicator.exclusive_scan_async(in, out, count, type, problem.op, call);
     case Collective::kMessage:
-      break;  // of two ranks alone: p2p measures it
+      break;  // measured by p2p
   }
   return {};
 }

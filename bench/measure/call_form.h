@@ -1,10 +1,10 @@
-// The forms in which a program can call a collective.
+// Call forms of a collective.
 //
 //   blocking     all_reduce(...)
 //   async        all_reduce_async(...), then wait()
-//   persistent   planned once; then start() and wait(), again and again
-//   captured     given once to a stream that is captured into a graph, which is launched again and
-//                again (device/captured.h)
+//   persistent   planned once; then start() and wait(), many times
+//   captured     enqueued once on a stream that is captured into a graph, which is launched many
+//                times (device/captured_graph.h)
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@ namespace kolo::bench {
 
 std::string_view to_string(CallForm form);
 
-// Which --form can ask for.
+// The values of --form.
 inline constexpr CallForm kCallForms[] = {CallForm::kBlocking, CallForm::kAsync,
                                           CallForm::kPersistent};
 
-// Who serves in a push or a pull.
+// The servers of a push or a pull.
 ServerPlan server_plan(const Problem& problem);
 
-// One who calls without waiting. A persistent operation is planned when problem or buffers are new.
-// Threading: as the communicator's; one thread at a time.
+// Issues operations without waiting. A persistent operation is planned again when the problem or
+// the buffers change. Threading: as the communicator; one thread at a time.
 class AsyncCaller {
  public:
   // `form`: all but kPersistent count as kAsync.
@@ -37,7 +37,7 @@ class AsyncCaller {
  private:
   std::shared_ptr<Communicator> communicator_;
   CallOptions call_;
-  Problem problem_;  // of planned_, and its buffers
+  Problem problem_;  // the problem and the buffers of planned_
   const void* in_ = nullptr;
   void* out_ = nullptr;
   Work planned_;

@@ -1,4 +1,4 @@
-// Where the threads of a measurement run, and on what machine.
+// Binding of threads to cores, and a description of the machine.
 #pragma once
 
 #include <string>
@@ -6,15 +6,16 @@
 
 namespace kolo::bench {
 
-// The cores that this process may use, as its first caller found them: before ranks are bound.
+// The cores that this process may use, determined at the first call: before ranks are bound.
 const std::vector<int>& available_cores();
 
-// Binds the calling thread, and those that it will start, to the rank's share of the available
-// cores, or, of more ranks than cores, to one of them in turn: so that no core is idle while others
-// have too many.
+// Binds the calling thread, and the threads that it starts later, to the rank's share of the
+// available cores. With more ranks than cores each rank gets one core, in turn, so that no core is
+// idle while others have several ranks.
 void bind_rank(int rank, int ranks);
 
-// The calling thread is on all the available cores meanwhile, and so is what it starts.
+// During its lifetime the calling thread, and the threads that it starts, may use all available
+// cores.
 class Unbound {
  public:
   Unbound();
@@ -26,13 +27,13 @@ class Unbound {
   std::vector<int> before_;
 };
 
-// Binds the calling thread; silently without effect where the system refuses.
+// Binds the calling thread; has no effect if the system refuses.
 void bind_to_core(int core);
 
-// One short wait inside a spin loop.
+// One short pause in a spin loop.
 void relax();
 
-// "AMD EPYC 9B14"; "unknown processor" where the kernel does not tell.
+// "AMD EPYC 9B14"; "unknown processor" if the kernel has no name.
 std::string describe_processor();
 
 // "AMD EPYC 9B14, 2 cores, Linux 6.18.0".

@@ -1,5 +1,5 @@
-// What another process has written as JSON, field by field: what is missing, of another kind or out
-// of its range is std::invalid_argument, before it is anybody's number.
+// Reading of JSON that another process wrote, field by field. A field that is missing, of another
+// type or out of range is std::invalid_argument.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kolo::bench {
 
-// What `take` makes of the text; `what` it should have been, for the message.
+// Parses the text and returns the result of `take`. `what` is the expected thing, for the message.
 template <typename Value, typename Take>
 Value read_json(const std::string& text, const char* what, const Take& take) {
   try {
@@ -21,7 +21,7 @@ Value read_json(const std::string& text, const char* what, const Take& take) {
   }
 }
 
-// From 0 to `most`.
+// A whole number from 0 to `most`.
 template <typename Number>
 Number whole(const nlohmann::json& read, const char* name,
              Number most = std::numeric_limits<Number>::max()) {
@@ -33,13 +33,13 @@ Number whole(const nlohmann::json& read, const char* name,
   return field.get<Number>();
 }
 
-// By its number, `last` the highest.
+// An enumerator by its number; `last` is the highest.
 template <typename Enum>
 Enum enumerator(const nlohmann::json& read, const char* name, Enum last) {
   return static_cast<Enum>(whole<int>(read, name, static_cast<int>(last)));
 }
 
-// Of whatever unit, not negative.
+// A duration in any unit, not negative.
 inline double duration(const nlohmann::json& field) {
   const auto time = field.get<double>();
   if (!(time >= 0)) throw std::invalid_argument("a duration is negative");

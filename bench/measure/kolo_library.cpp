@@ -1,4 +1,4 @@
-// kolo itself, as one of the libraries under test.
+// kolo as one of the measured libraries.
 #include <utility>
 
 #include "bench/device/memory.h"
@@ -36,7 +36,8 @@ class Kolo : public Library {
     return communicator_->allocate(bytes);
   }
 
-  // On a stream an asynchronous one is given there, and not waited for: the stream is.
+  // On a stream the asynchronous operation is only enqueued. The caller waits for the stream, not
+  // for the operation.
   void run(const Problem& problem, const void* in, void* out) override {
     if (form_ == CallForm::kBlocking) return run_blocking(problem, in, out);
     if (given_.is_valid()) given_.wait();
@@ -86,7 +87,7 @@ class Kolo : public Library {
       case Collective::kExclusiveScan:
         return communicator_->exclusive_scan(in, out, count, problem.type, problem.op, call_);
       case Collective::kMessage:
-        return;  // of two ranks alone: no command measures it
+        return;  // measured by p2p
     }
   }
 
@@ -95,7 +96,7 @@ class Kolo : public Library {
   CallForm form_;
   CallOptions call_;
   AsyncCaller caller_;
-  Work given_;  // to the stream, last
+  Work given_;  // the operation that was enqueued last
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
-// What is measured: a library that can run collectives. kolo is one, each peer is another.
+// Interface of a measured library that runs collectives: kolo, and each peer.
 //
-// Every rank has an instance of its own; making one is collective over the ranks that share the
-// store.
+// Every rank has its own instance. Making one is collective over the ranks that share the store.
 #pragma once
 
 #include <chrono>
@@ -20,23 +19,23 @@
 
 namespace kolo::bench {
 
-// One collective over `count` elements. What `count` means for each is as in communicator.h.
+// One collective over `count` elements; communicator.h says what `count` means for each.
 struct Problem {
   Collective collective = Collective::kAllReduce;
   ElementType type = ElementType::kFloat32;
   ReduceOp op = ReduceOp::kSum;
   bool is_in_place = true;
   int servers =
-      0;  // push, pull: the first so many ranks serve and do not work; 0: every rank does both
+      0;  // push, pull: dedicated servers, the first ranks; 0: every rank serves and works
   std::size_t count = 0;
 
   bool operator==(const Problem&) const = default;
 };
 
-// How kolo is called: see forms.h.
+// How kolo is called: see call_form.h.
 enum class CallForm : std::uint8_t { kBlocking, kAsync, kPersistent, kCaptured };
 
-// The rank that gives or gets all, where there is one.
+// The root of collectives that have one.
 inline constexpr int kRoot = 0;
 
 class Buffer;
@@ -54,60 +53,63 @@ class Library {
   // For the table and the JSON lines.
   virtual std::string name() const = 0;
   virtual std::string transport() const = 0;
-  // What that goes over, where there are several such: libfabric's provider, UCX's transports.
+  // What the transport runs over, if there are several: libfabric's provider, UCX's transports.
   virtual std::string carrier() const { return {}; }
-  // The algorithm that runs, also where the library chooses it.
+  // The algorithm that runs, even if the library chooses it.
   virtual std::string algorithm(const Problem& problem) const = 0;
 
-  // Why it cannot run this, in a few words; empty where it can.
+  // Why it cannot run this problem, in a few words; empty if it can.
   virtual std::string objection(const Problem& problem) const = 0;
 
-  // Its release, for the JSON lines; empty where it does not tell.
+  // Its version, for the JSON lines; empty if unknown.
   virtual std::string version() const { return {}; }
 
-  // Where the result is after run(): `out`, but for a library that has another idea of in place.
+  // The place of the result after run(): `out`, except for libraries with another meaning of in
+  // place.
   virtual const void* result(const Problem&, const void* /*in*/, const void* out) const {
     return out;
   }
 
-  // Whether it lives in processes of its own, one for each rank, which play whole turns (player.h)
-  // by themselves while the ranks sleep: for those libraries run_pass() is called, and never run().
+  // Whether it runs in worker processes of its own, one per rank, which run whole passes
+  // (pass_runner.h) while the ranks sleep. For such libraries run_pass() is called, and never
+  // run().
   virtual bool runs_in_workers() const { return false; }
 
-  // The buffers are shared pages (buffer.h). Throws where a process is lost.
+  // The buffers must be shared pages (buffer.h). Throws if a process is lost.
   virtual PassResult run_pass(const PassRequest& turn, const Buffer& data, const Buffer& input);
 
-  // What to know before its rows are read, a line above the table; empty where there is nothing.
+  // A warning about its rows, printed above the table; empty if there is none.
   virtual std::string caution() const { return {}; }
 
-  // Whether threads of its own move its data. Then the ranks are bound to no core in its turns, as
-  // those of its users are.
+  // Whether its own threads move its data. Then the ranks are not bound to cores during its passes,
+  // as its users' ranks are not.
   virtual bool has_threads() const { return false; }
 
-  // What counts its steps; null where nothing does.
+  // The communicator that counts its steps; null if there is none.
   virtual const Communicator* communicator() const { return nullptr; }
 
-  // Writes the files that were asked for of what it did (KOLO_TIMELINE, --trace). Error kSystem.
+  // Writes its requested files (KOLO_TIMELINE, --trace). Error kSystem.
   virtual void write_records() {}
 
-  // Memory that suits it best for buffers; null where it has no such.
+  // Memory that suits it best for buffers; null if it has none.
   virtual std::shared_ptr<std::byte[]> allocate(std::size_t) { return nullptr; }
 
-  // Of memory that is not the player's: see device/on_device.h. What `in` and `out` will be parts
-  // of; before and after each run(), untimed: what they hold goes to where the library works, and
-  // what it has done comes back.
+  // For libraries on other memory than the runner's (device/library_on_device.h). `place` announces
+  // the memory that `in` and `out` will be parts of. `bring` copies inputs to the library's memory
+  // before each run(), `fetch` copies results back after it. Neither is timed.
   virtual void place(std::span<std::byte> /*data*/, std::span<std::byte> /*input*/) {}
   virtual void bring(const Problem&) {}
   virtual void fetch(const Problem&) {}
-  // Which device that is; empty: the host's memory.
+  // The device; empty: host memory.
   virtual std::string device() const { return {}; }
-  // Whether run() takes a device's memory, and returns when the work has been given to its stream.
+  // Whether run() takes device memory and returns as soon as the work is enqueued on a stream.
   virtual bool enqueues() const { return false; }
-  // The median of what run() took to give it there, since this was last asked; none: it did not.
+  // The median time of run() for enqueueing, since the last call of this; none if it does not
+  // enqueue.
   virtual std::optional<double> take_enqueue_us() { return std::nullopt; }
 
-  // Runs it once, blocking. In place, `in` and `out` are those of communicator.h for that case.
-  // Null for ranks that give or get nothing.
+  // Runs the collective once, blocking. In place, `in` and `out` are those of communicator.h for
+  // that case. Null for ranks without input or output.
   virtual void run(const Problem& problem, const void* in, void* out) = 0;
 };
 
@@ -115,7 +117,7 @@ struct LibraryRequest {
   int rank = 0;
   int size = 1;
   std::shared_ptr<Store> store;
-  std::string transport;          // kolo's; peers take what their users take
+  std::string transport;          // kolo's; peers use what their users use
   std::string algorithm;          // empty: the library's choice
   std::size_t segment_bytes = 0;  // 0: the library's choice
   std::chrono::milliseconds timeout{60'000};
@@ -123,15 +125,15 @@ struct LibraryRequest {
   CallForm form = CallForm::kBlocking;                       // kolo's
   bool has_progress_thread = false;                          // kolo's
   bool is_profiled = false;                                  // kolo's
-  std::shared_ptr<DeviceMemory> device = {};  // where buffers are; null: the host's memory
+  std::shared_ptr<DeviceMemory> device = {};                 // of the buffers; null: host memory
 };
 
 std::unique_ptr<Library> make_kolo(const LibraryRequest& request);
 
-// What kolo runs over; the request's algorithm does not matter.
+// The communicator for kolo; the request's algorithm is ignored.
 std::shared_ptr<Communicator> connect_kolo(const LibraryRequest& request);
 
-// One for every algorithm that it could run the problem by, over the same channels.
+// One library per algorithm that can run the problem, all over the same channels.
 std::vector<std::unique_ptr<Library>> make_kolo_by_all(std::shared_ptr<Communicator> communicator,
                                                        const Problem& problem,
                                                        const LibraryRequest& request = {});

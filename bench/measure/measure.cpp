@@ -9,7 +9,7 @@
 namespace kolo::bench {
 namespace {
 
-constexpr double kDisturbed = 2;  // times the quickest library
+constexpr double kDisturbed = 2;  // factor over the fastest library
 
 }  // namespace
 
@@ -117,7 +117,7 @@ Row Bench::row_of(Library& library, const Problem& problem, std::size_t bytes, c
   return row;
 }
 
-// A library's first pass says how many iterations the later ones shall have.
+// A library's first pass sets the number of iterations of its later passes.
 void Bench::run_pass(Library& library, PassRequest turn, int pass, Played& played) {
   const auto passes = static_cast<std::size_t>(arguments_.passes);
   const auto asked = static_cast<std::size_t>(arguments_.iterations);

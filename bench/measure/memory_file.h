@@ -1,4 +1,4 @@
-// A file without a name, for memory that other processes open through /proc/PID/fd.
+// An anonymous file, for memory that other processes open through /proc/PID/fd.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace kolo::bench {
 
-// `bytes` zeros: a memfd, or a file in the folder for temporary files where the kernel has none to
-// give. Error kSystem says what it was for and what was tried.
+// Makes a file of `bytes` zeros: a memfd, or an unlinked temporary file if the kernel offers no
+// memfd. Error kSystem says what it was for and what was tried.
 posix::Descriptor make_memory_file(std::size_t bytes, const std::string& what_for);
 
 }  // namespace kolo::bench

@@ -1,4 +1,4 @@
-// Memory that is not to be had: how much was asked for, and for what.
+// Error for memory that cannot be allocated: how much, and for what.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace kolo::bench {
 
 class OutOfMemory : public std::bad_alloc {
  public:
-  // Copies what fits, as there is no memory.
+  // Copies the text into a fixed array, as there may be no memory for a string.
   explicit OutOfMemory(std::string_view text) noexcept {
     text.copy(text_.data(), text_.size() - 1);
   }

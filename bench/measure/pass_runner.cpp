@@ -17,9 +17,9 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 constexpr std::size_t kFewestPerTurn = 2;
 constexpr std::size_t kMostPerTurn = 500;
 constexpr std::size_t kLookEvery = 32;  // iterations
-constexpr double kLongest = 3;  // times what was asked for: then the cores are not ours alone
+constexpr double kLongest = 3;          // times the requested time: other programs have the cores
 constexpr std::uint64_t kBarrierChecks = 20;
-constexpr std::chrono::microseconds kLateness{20};  // of one rank, while a barrier is checked
+constexpr std::chrono::microseconds kLateness{20};  // delay of one rank, while a barrier is checked
 
 }  // namespace
 
@@ -31,7 +31,7 @@ PassRunner::PassRunner(RankGroup& group, std::byte* data, std::byte* input)
     : group_(group), data_(data), input_(input) {}
 
 PassResult PassRunner::run_pass(Library& library, const PassRequest& turn) {
-  std::optional<Unbound> unbound;  // bound, its threads wait longer for the rank's
+  std::optional<Unbound> unbound;  // on bound ranks its threads wait longer
   if (library.has_threads()) unbound.emplace();
   turn_ = turn;
   wrong_ = 0;
@@ -65,7 +65,7 @@ void PassRunner::place_buffers(const Library& library) {
   result_ = static_cast<const std::byte*>(library.result(problem, in_, out_));
 }
 
-// Returns how many iterations shall count: those asked for, or what the warm-up says.
+// Returns the number of counted iterations: the requested one, or an estimate from the warm-up.
 std::size_t PassRunner::warm_up(Library& library, PassResult& result) {
   double quickest = std::numeric_limits<double>::max();
   const int least = turn_.iterations == 0 ? 1 : 0;
@@ -105,7 +105,8 @@ PassRunner::Timed PassRunner::iterate(Library& library) {
   const auto before = Clock::now();
   library.run(turn_.problem, has_input() ? in_ : nullptr, has_output() ? out_ : nullptr);
   const auto after = Clock::now();
-  // Who is done first would else check its result on the core of another that is still at work.
+  // Otherwise the first finished rank would check its result on a core that another rank still
+  // needs.
   group_.wait();
   library.fetch(turn_.problem);
   if (turn_.is_checked) wrong_ += count_wrong();
@@ -205,7 +206,7 @@ std::uint64_t PassRunner::count_wrong() const {
   return 0;
 }
 
-// Of a gather: every owner's chunk in its place.
+// Checks a gather: every owner's chunk in its place.
 std::uint64_t PassRunner::count_wrong_chunks(int owners, const Pattern& pattern) const {
   std::uint64_t wrong = 0;
   for (int owner = 0; owner < owners; ++owner) {
@@ -216,7 +217,7 @@ std::uint64_t PassRunner::count_wrong_chunks(int owners, const Pattern& pattern)
   return wrong;
 }
 
-// Of an all-to-all: from every rank the share that was for this one.
+// Checks an all-to-all: this rank's share from every rank.
 std::uint64_t PassRunner::count_wrong_shares(const Pattern& pattern) const {
   const std::size_t share = turn_.problem.count / static_cast<std::size_t>(group_.size());
   std::uint64_t wrong = 0;
@@ -228,8 +229,7 @@ std::uint64_t PassRunner::count_wrong_shares(const Pattern& pattern) const {
   return wrong;
 }
 
-// A barrier's result is that nobody leaves before everybody has come. In each turn another rank is
-// late.
+// Checks a barrier: no rank may leave before all have arrived. Each round has another late rank.
 std::uint64_t PassRunner::count_wrong_barriers(Library& library) {
   if (turn_.problem.collective != Collective::kBarrier) return 0;
   std::uint64_t wrong = 0;
@@ -240,7 +240,7 @@ std::uint64_t PassRunner::count_wrong_barriers(Library& library) {
     while (is_late && Clock::now() < late_until) {
     }
     const std::uint64_t sequence =
-        std::uint64_t{turn_.iteration} * kBarrierChecks + turn;  // grows from library to library
+        std::uint64_t{turn_.iteration} * kBarrierChecks + turn;  // increases over all libraries
     group_.come(sequence);
     library.run(turn_.problem, nullptr, nullptr);
     wrong += group_.ranks_behind(sequence);

@@ -1,9 +1,9 @@
-// One rank's part in a turn: iterations of one library, timed and checked.
+// Runs one rank's part of a pass: iterations of one library, timed and checked.
 //
-// An iteration: every rank rewrites what it gives, as a backward pass would just have done; all
-// meet; each takes the time of its own call; each checks every element of its result. The
-// iteration's time is the longest of the ranks' times. Whoever plays, a rank of kolo-bench or a
-// peer's own process (peers/mpi_worker.cpp), does it by this code.
+// An iteration: every rank writes new inputs, all ranks meet at a barrier, each rank times its own
+// call, and each checks every element of its result. The iteration's time is the longest of the
+// ranks' times. Ranks of kolo-bench and worker processes of peers (peers/mpi_worker.cpp) use the
+// same code.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace kolo::bench {
 
 class PassRunner {
  public:
-  // `data` holds the result, and in place the input as well; `input` what is given out of place.
-  // Both, and the group, must outlive it.
+  // `data` holds the result, and in place also the input. `input` is the input out of place. Both,
+  // and the group, must outlive the runner.
   PassRunner(RankGroup& group, std::byte* data, std::byte* input);
 
   // Collective over the group's ranks; the same result on all of them.
@@ -29,7 +29,7 @@ class PassRunner {
  private:
   struct Timed {
     double call_us = 0;
-    double whole_us = 0;  // with filling and checking
+    double whole_us = 0;  // including filling and checking
   };
 
   Timed iterate(Library& library);
@@ -41,10 +41,11 @@ class PassRunner {
   std::uint64_t count_wrong_shares(const Pattern& pattern) const;
   std::uint64_t count_wrong_barriers(Library& library);
 
-  // Of a problem with servers: dedicated to it; a worker; one that serves, besides or only.
+  // For problems with servers: is_server: a dedicated server; serves: dedicated, or server and
+  // worker at once.
   bool is_server() const { return group_.rank() < turn_.problem.servers; }
   bool serves() const { return is_server() || turn_.problem.servers == 0; }
-  // Servers of the problem, or as many as ranks where each is one.
+  // Number of servers; the number of ranks if every rank serves.
   int servers() const { return turn_.problem.servers > 0 ? turn_.problem.servers : group_.size(); }
   bool has_input() const;
   bool has_output() const;

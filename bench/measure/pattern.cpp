@@ -12,12 +12,13 @@
 namespace kolo::bench {
 namespace {
 
-constexpr std::uint32_t kIndexStep = 2654435761U;  // odd: elements at any power of two apart differ
+constexpr std::uint32_t kIndexStep =
+    2654435761U;  // odd: elements differ at any distance of a power of two
 constexpr std::uint32_t kRankStep = 2246822519U;
 constexpr std::uint32_t kSaltStep = 3266489917U;
 constexpr int kMostBits = 7;
 
-// The largest integer up to which all integers are exact.
+// The limit up to which all integers are exact in the type.
 std::int64_t exact_limit(ElementType type) {
   switch (type) {
     case ElementType::kFloat8E5M2:
@@ -48,12 +49,12 @@ std::int64_t exact_limit(ElementType type) {
   return 0;
 }
 
-// An average is made of multiples of its divisor, so that it comes out even.
+// Inputs of an average are multiples of its divisor, so that the result is a whole number.
 std::int64_t scale_of(const Pattern& pattern) {
   return pattern.op == ReduceOp::kAverage ? pattern.contributions : 1;
 }
 
-// The largest result, up to a little beyond what is exact, where every rank gives `value`.
+// The largest result if every rank contributes `value`; stops a little above the exact limit.
 std::int64_t largest_result(const Pattern& pattern, std::int64_t value) {
   const std::int64_t limit = exact_limit(pattern.type);
   std::int64_t result = value * scale_of(pattern);
@@ -72,8 +73,7 @@ int bits_of(const Pattern& pattern) {
   return bits;
 }
 
-// The values of one rank, from some element on: a counter and a shift, so that compilers make
-// vectors of it.
+// The values of one rank from element `first` on: a counter and a shift, which compilers vectorize.
 struct Values {
   Values(std::size_t first, int rank, const Pattern& pattern)
       : state(static_cast<std::uint32_t>(first) * kIndexStep +
@@ -93,7 +93,7 @@ T element_of(std::int32_t value) {
   return static_cast<T>(value);
 }
 template <>
-BFloat16 element_of<BFloat16>(std::int32_t value) {  // exact: bits_of leaves no more than 8 bits
+BFloat16 element_of<BFloat16>(std::int32_t value) {  // exact: bits_of leaves at most 8 bits
   return {
       static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16)};
 }
@@ -168,7 +168,7 @@ template <typename Combine>
       return accumulate_by(expected, values, length, [](Value a, Value b) { return a ^ b; });
     case ReduceOp::kScaledSum:
     case ReduceOp::kUser:
-      return;  // not offered
+      return;  // not measured
   }
 }
 
@@ -193,7 +193,7 @@ template <typename T>
 bool has_avx2() { return __builtin_cpu_supports("avx2") != 0; }
 #endif
 
-// Without vectors of AVX2, the three that follow are most of what a benchmark does.
+// The next three functions take most of a benchmark's time without AVX2.
 template <typename T>
 void fill_block(T* data, const Values& values, std::uint32_t length, std::int32_t scale) {
 #if defined(__x86_64__)
@@ -227,7 +227,7 @@ void fill_as(T* data, std::size_t first, std::size_t count, int rank, const Patt
   }
 }
 
-// `scale`: what the expected values are multiplied by.
+// `scale` is a factor of the expected values.
 template <typename T>
 std::uint64_t count_wrong_as(const T* data, std::size_t first, std::size_t count, int first_rank,
                              int ranks, std::int32_t scale, const Pattern& pattern) {
@@ -303,7 +303,8 @@ std::uint64_t count_wrong_reductions(const void* data, std::size_t first, std::s
 
 std::uint64_t count_wrong_reductions(const void* data, std::size_t first, std::size_t count,
                                      int first_rank, int ranks, const Pattern& pattern) {
-  // An average of multiples of its divisor is the sum without the factor.
+  // The inputs of an average are multiples of its divisor, so its result is the sum without that
+  // factor.
   return with_type(pattern.type, [&](auto* null) {
     return count_wrong_as(static_cast<decltype(null)>(const_cast<void*>(data)), first, count,
                           first_rank, ranks, 1, pattern);

@@ -12,9 +12,9 @@
 namespace kolo::bench {
 namespace {
 
-constexpr std::size_t kMostLines = 16;  // a line for each rank
+constexpr std::size_t kMostLines = 16;  // up to so many ranks each have a line
 
-// The counters of a channel by name, as the JSON lines have them. They come in this order.
+// The counters of a channel by name, in the order of the JSON lines.
 struct Counter {
   const char* name;
   std::uint64_t ChannelStatistics::*of_channel;
@@ -74,13 +74,13 @@ PeerStatistics all_channels(const Profile& profile) {
   return sum;
 }
 
-// A rank that the table tells more of.
+// A rank with more lines in the table.
 struct Marked {
   std::size_t rank;
-  std::string_view mark;  // empty where there are no more than two
+  std::string_view mark;  // empty with one or two ranks
 };
 
-// In the order of the ranks. Whoever works the longest is who the others wait for.
+// In the order of the ranks. The other ranks wait for the one that works longest.
 std::vector<Marked> marked_ranks(const std::vector<Profile>& profiles) {
   std::vector<Marked> ranks;
   for (std::size_t rank = 0; rank < profiles.size(); ++rank) ranks.push_back({rank, ""});
@@ -118,7 +118,7 @@ void add_rank_lines(const std::vector<Profile>& profiles, const std::vector<Mark
                                 profiles.size() - marked.size(), profiles.size()));
 }
 
-// On streams a step's work is to be given to one: bytes by that time would be no bandwidth.
+// On streams a step's work is only to enqueue it, so bytes over that time is no bandwidth.
 std::string step_line(const Profile::Steps& one, std::size_t rank, double whole_us,
                       std::size_t width) {
   const bool is_enqueue = one.kind.starts_with("enqueue ");
@@ -129,7 +129,7 @@ std::string step_line(const Profile::Steps& one, std::size_t rank, double whole_
                      is_enqueue ? "-" : fmt::format("{:.2f}", speed));
 }
 
-// Names of what goes to streams are longer, and rows stay below their heads.
+// Kinds of steps on streams have longer names; the width keeps rows below their headings.
 std::size_t step_width(const std::vector<Profile>& profiles) {
   std::size_t width = 24;
   for (const Profile& profile : profiles) {
@@ -161,7 +161,7 @@ std::string channel_line(const PeerStatistics& peer, std::size_t from, std::size
                      peer.waits.sleeps);
 }
 
-// What of it was given to streams.
+// The part that was enqueued on streams.
 std::string stream_line(const PeerStatistics& peer) {
   const ChannelStatistics& given = peer.on_streams;
   return fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13}", "on streams", given.segments_sent,

@@ -1,4 +1,4 @@
-// kolo-bench ... --profile: where the time of an operation goes on every rank, and how each waited.
+// kolo-bench ... --profile: the work and the waits of an operation on every rank.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kolo::bench {
 
-// What a rank's communicator has counted.
+// Counters of a rank's communicator.
 struct Profile {
   struct Steps {  // of one kind
     std::string kind;
@@ -22,25 +22,25 @@ struct Profile {
   };
 
   std::vector<Steps> steps;
-  std::vector<PeerStatistics> peers;  // by rank; nothing for the rank itself
+  std::vector<PeerStatistics> peers;  // by rank; empty for the rank itself
 };
 
 Profile profile_of(const Communicator& communicator);
 
-// What came between the two; kinds of which nothing did are left out.
+// The difference of two profiles, without the kinds that did not occur.
 Profile between(const Profile& before, const Profile& after);
 
-// Collective: the profiles of all ranks, on all. A key serves once. Error kDeadline names who did
-// not come.
+// Collective: returns the profiles of all ranks, on all ranks. A key can be used once. Error
+// kDeadline names the missing ranks.
 std::vector<Profile> gather_profiles(Store& store, int rank, const std::string& key,
                                      const Profile& mine, Deadline deadline);
 
-// A table for people: a line for each rank, and the steps and the channels of those that worked
-// the most, the least, and the median time. Of more than 16 ranks these three alone have lines;
-// of no ranks there is no table.
+// A table as text lines: a line per rank, and the steps and channels of the ranks with the most,
+// the least and the median work. With more than 16 ranks only these three have lines. Empty without
+// profiles.
 std::vector<std::string> profile_lines(const std::vector<Profile>& profiles);
 
-// All of it, for the JSON lines: an array, by rank.
+// All profiles for the JSON lines: an array by rank.
 nlohmann::ordered_json profile_json(const std::vector<Profile>& profiles);
 
 }  // namespace kolo::bench

@@ -22,15 +22,16 @@
 namespace kolo::bench {
 namespace {
 
-constexpr int kSpins = 2000;  // then let others run: helper threads of a library under test, too
-constexpr int kSpinsWhenCrowded = 10;               // more ranks than cores
+constexpr int kSpins = 2000;           // then yield, also to helper threads of a library
+constexpr int kSpinsWhenCrowded = 10;  // more ranks than cores
 constexpr std::chrono::microseconds kWakeful{500};  // then sleep
 constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::chrono::milliseconds kAskStoreEvery{50};
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// Until the word is no longer `old`, another process wakes this one, or the time is over.
+// Sleeps until the word is no longer `old`, another process wakes this one, or kLongestSleep has
+// passed.
 void sleep_while(std::atomic<std::uint32_t>& word, std::uint32_t old) {
   const timespec longest{0, std::chrono::nanoseconds(kLongestSleep).count()};
   syscall(SYS_futex, &word, FUTEX_WAIT, old, &longest, nullptr, 0);
@@ -43,8 +44,8 @@ void wake_all(std::atomic<std::uint32_t>& word) {
 }  // namespace
 
 struct alignas(64) RankGroup::Slot {
-  // How many meetings this rank has come to: who looks when it waits in vain. A line of its own, so
-  // that writing it costs nothing.
+  // Number of barriers that this rank has reached; read only by ranks whose wait timed out. It has
+  // a cache line of its own, so that writing it is cheap.
   std::atomic<std::uint64_t> meetings{0};
   alignas(64) std::atomic<std::uint64_t> turn{0};
   double value = 0;
@@ -54,15 +55,15 @@ struct alignas(64) RankGroup::Slot {
 
 struct alignas(64) RankGroup::Shared {
   alignas(64) std::atomic<std::uint32_t> arrived{0};
-  // Grows by 2 with each group; its lowest bit says that this one is held again.
+  // Grows to the next even number with each barrier; the lowest bit tells the ranks to repeat it.
   alignas(64) std::atomic<std::uint32_t> phase{0};
-  alignas(64) std::atomic<std::uint32_t> slept{0};  // 1 + the latest phase in which a rank did
+  alignas(64) std::atomic<std::uint32_t> slept{0};  // 1 + the latest phase in which a rank slept
   alignas(64) std::atomic<std::uint32_t> has_left{0};
   Line lines[2];
 };
 
-// Rank 0 makes the memory; the others open it through rank 0's descriptor table. A fresh file is
-// all zeros, which is what the atomics begin with.
+// Rank 0 makes the memory; the others open it through rank 0's descriptor table. A new file is all
+// zeros, the initial value of the atomics.
 RankGroup::RankGroup(int rank, int size, Store& store, std::chrono::milliseconds timeout)
     : rank_(rank), size_(size), store_(store), timeout_(timeout) {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
@@ -83,7 +84,7 @@ RankGroup::RankGroup(int rank, int size, Store& store, std::chrono::milliseconds
   if (memory == MAP_FAILED) posix::throw_system("mapping the memory to meet in");
   shared_ = static_cast<Shared*>(memory);
   has_spare_cores_ = available_cores().size() >= static_cast<std::size_t>(size);
-  wait();  // nobody closes the descriptor before all have opened it
+  wait();  // keep the descriptor open until all ranks have opened it
 }
 
 RankGroup::~RankGroup() { munmap(shared_, bytes_); }
@@ -97,8 +98,8 @@ void RankGroup::wait() {
   if (meet(deadline, true)) meet(deadline, false);
 }
 
-// Waits for all; true where they must meet again, as one of them slept, and is late. Whoever waits
-// for long sleeps: on a core where others compute, each yield would give away a whole time slice.
+// Waits for all ranks. Returns true if the ranks must repeat the barrier because one slept and is
+// late. Ranks sleep in long waits: on a busy core each yield would give away a whole time slice.
 bool RankGroup::meet(Deadline deadline, bool may_repeat) {
   const std::uint32_t phase = shared_->phase.load(std::memory_order_relaxed);
   slot(rank_).meetings.store(++meetings_, std::memory_order_relaxed);
@@ -133,7 +134,7 @@ bool RankGroup::meet(Deadline deadline, bool may_repeat) {
   return (now & 1) != 0;
 }
 
-// Never backwards: who was held up on its way here may be a phase behind.
+// Only increases the value: a delayed rank may be a phase behind.
 void RankGroup::say_asleep(std::uint32_t phase) {
   std::uint32_t slept = shared_->slept.load();
   while (static_cast<std::int32_t>(slept - (phase + 1)) < 0 &&
@@ -141,7 +142,8 @@ void RankGroup::say_asleep(std::uint32_t phase) {
   }
 }
 
-// Whether it makes sense to wait on.
+// Throws if waiting on is useless: a rank has left, the store has a failure, or the deadline has
+// passed.
 void RankGroup::look_up(Deadline deadline, int awaited) {
   const auto now = Clock::now();
   if (shared_->has_left.load() != 0) {
@@ -179,7 +181,7 @@ double RankGroup::largest(double mine) {
   publish(mine, 0);
   double result = mine;
   for (int rank = 0; rank < size_; ++rank) result = std::max(result, slot(rank).value);
-  wait();  // before anybody writes the next
+  wait();  // before any rank writes its next value
   return result;
 }
 
@@ -203,12 +205,12 @@ std::vector<double> RankGroup::largest(std::span<const double> times) {
   return result;
 }
 
-// The quickest of a few: one that was interrupted says nothing about distance.
+// The fastest of a few runs, as an interrupted one says nothing about distance.
 double RankGroup::cache_line_round_trip() {
   double took = 0;
   wait();
   if (has_spare_cores_ && size_ > 1 && rank_ < 2) {
-    // The other may be stopped in the middle of the game.
+    // The other rank may stop during the probe, so the wait has a deadline.
     const Deadline deadline = Clock::now() + timeout_;
     took = quickest_ping_pong(shared_->lines[0], shared_->lines[1], rank_,
                               [this, deadline] { look_up(deadline, 1 - rank_); });

@@ -1,8 +1,8 @@
-// Where the ranks of a benchmark meet, apart from what is measured: a barrier, a few numbers, and a
-// cache line to play ping-pong with, in memory that all of them see.
+// Group of the ranks of a benchmark, independent of the measured library: a barrier, exchange of a
+// few numbers, and a cache-line probe, in shared memory.
 //
-// The ranks are threads of one process or processes of one host. Nothing here goes through the
-// transport under test, so that the same barrier opens every library's iterations.
+// The ranks are threads of one process or processes of one host. Nothing here uses the measured
+// transport, so every library's iterations start from the same barrier.
 #pragma once
 
 #include <chrono>
@@ -20,14 +20,14 @@
 
 namespace kolo::bench {
 
-// Times that one rank can put down between two gatherings.
+// Maximum number of times per rank in one exchange.
 inline constexpr std::size_t kMostIterations = 16 * 1024;
 
 class RankGroup {
  public:
-  // Collective over the `size` ranks that share the store; all must be on one host. Waits have
-  // `timeout`. Error kDeadline names the ranks that never came, and the store. The store is asked
-  // for failures in long waits, and must outlive the group.
+  // Collective over the `size` ranks that share the store; all must be on one host. Waits end after
+  // `timeout`. Error kDeadline names the missing ranks and the store. Long waits ask the store for
+  // failures, so it must outlive the group.
   RankGroup(int rank, int size, Store& store, std::chrono::milliseconds timeout);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
@@ -36,31 +36,30 @@ class RankGroup {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  // Returns, on all ranks at nearly the same time, when all have come. Error kAborted where one has
-  // left for good or the store knows of a failure, kDeadline, naming them, where some do not come.
+  // Barrier: returns on all ranks at nearly the same time, after all have arrived. Error kAborted
+  // if a rank has left or the store has a failure; kDeadline with the names of missing ranks.
   void wait();
 
-  // Done again and again by this rank where it waits for more than some microseconds, in the place
-  // of sleeping: what a library must do that gets on only inside its calls.
+  // Called repeatedly while this rank waits for more than a few microseconds, instead of sleeping:
+  // for libraries that progress only inside their calls.
   void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
-  // The largest, and the sum, of one number from each rank.
+  // The maximum and the sum of one number from each rank.
   double largest(double mine);
   std::uint64_t sum(std::uint64_t mine);
 
-  // For every i the largest of the ranks' times[i], on every rank. At most kMostIterations.
+  // For every i the maximum of the ranks' times[i], on every rank. At most kMostIterations.
   std::vector<double> largest(std::span<const double> times);
 
-  // A cache line's round trip in microseconds: between ranks 0 and 1; between two threads of rank
-  // 0, on cores of their own, where there are more ranks than cores. 0 where there is one rank or
-  // core.
+  // A cache line's round trip in microseconds, between ranks 0 and 1. With more ranks than cores:
+  // between two threads of rank 0 on their own cores. 0 if there is one rank or one core.
   double cache_line_round_trip();
 
-  // Sequence numbers that each rank puts down and the others read: what a barrier is checked with.
+  // Sequence numbers that each rank writes and the others read, to check barriers.
   void come(std::uint64_t turn);
   std::uint64_t ranks_behind(std::uint64_t turn) const;
 
-  // Says that this rank has failed and comes no more.
+  // Tells the others that this rank has failed and will not come again.
   void leave() noexcept;
 
  private:

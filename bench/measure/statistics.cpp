@@ -39,7 +39,7 @@ double bus_factor(Collective collective, int ranks, int servers) {
     case Collective::kBarrier:
       return 1;
     case Collective::kPushPull:
-      // Each worker pushes all; each server answers every worker with its share of all.
+      // Each worker pushes all data; each server answers every worker with its share.
       return servers == 0 ? 2 * (n - 1) / n : std::max(1.0, (n - servers) / servers);
     case Collective::kPush:
     case Collective::kPull:

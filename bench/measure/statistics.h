@@ -1,4 +1,4 @@
-// What is said about a row of times.
+// Quantiles of times, and bandwidths.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ struct Quantiles {
   double p99 = 0;
 };
 
-// The value below which the share `q` (0 to 1) of the values lies, interpolated between neighbours
-// (the same as NumPy's default). NaN without values.
+// The value below which the share `q` (0 to 1) of the values lies, interpolated as NumPy's default.
+// NaN without values.
 double quantile(std::vector<double> values, double q);
 
 Quantiles quantiles(const std::vector<double>& values);
 
-// busbw / algbw, as nccl-tests define it: how many times its bytes the busiest link of the busiest
-// rank carries, in one direction, under the best algorithm. `servers` are the dedicated servers of
-// a push_pull; 0: every rank serves.
+// busbw / algbw as in nccl-tests: how many times the bytes the busiest rank's link carries in one
+// direction, with the best algorithm. `servers` are the dedicated servers of a push_pull; 0: every
+// rank serves.
 double bus_factor(Collective collective, int ranks, int servers);
 
-// Bytes per nanosecond; 0 where nothing is moved or measured.
+// Bytes per nanosecond; 0 if nothing is moved or measured.
 double gigabytes_per_second(std::size_t bytes, double microseconds);
 
 }  // namespace kolo::bench
