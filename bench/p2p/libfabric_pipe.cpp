@@ -1,8 +1,8 @@
-// Libfabric with nothing around it: what the transport ofi is held against.
+// Bare libfabric, the reference for the transport ofi.
 //
-// One tagged message each, received where it belongs, with so many receives posted ahead as
-// libfabric programs do; short ones are injected. No credit, no deadlines of a peer's death, no
-// order but the provider's: it serves two ranks that both know what comes.
+// Each message is one tagged message, received in place, with as many receives posted ahead as
+// libfabric programs post. Short messages are injected. There is no credit, no liveness check, and
+// no order except the provider's: it serves two ranks that both know what comes.
 #include <fmt/format.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -28,15 +28,15 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kRanks = 2;
-constexpr std::size_t kDepth = 64;  // operations of a direction under way
-constexpr int kPolls = 500;         // in vain, before the core is offered to others
+constexpr std::size_t kDepth = 64;  // operations in flight per direction
+constexpr int kPolls = 500;         // without progress, before the core is yielded
 constexpr int kPollsPerClock = 10'000;
 
 std::string provider_of(const PipeRequest& request) {
   if (!request.library_provider.empty()) return request.library_provider;
   if (request.transport == "shm" || request.transport == "tcp")
     return ofi::provider_for(request.transport);
-  return ofi::provider_for(read_settings().ofi_provider);  // that the transport ofi takes
+  return ofi::provider_for(read_settings().ofi_provider);  // the one of the transport ofi
 }
 
 class LibfabricPipe final : public Pipe {
@@ -50,13 +50,13 @@ class LibfabricPipe final : public Pipe {
     meet();
   }
 
-  // An endpoint over shm must not go while the other's addresses lead to it.
+  // An endpoint over shm must not close while the peer's addresses refer to it.
   ~LibfabricPipe() override {
     if (!fids_.peers.empty())
       ::fi_av_remove(fids_.addresses.get(), fids_.peers.data(), fids_.peers.size(), 0);
     try {
       meet_by(*this, *store_, rank_, "closing", Clock::now() + timeout_);
-    } catch (const std::exception&) {  // the other is gone: nobody is left to wait for
+    } catch (const std::exception&) {  // the other rank is gone
     }
     fids_.close();
   }
@@ -134,7 +134,8 @@ class LibfabricPipe final : public Pipe {
     this->exchange({&word, 1, 1}, {});
     std::byte got{};
     this->exchange({}, {&got, 1, 1});
-    meet_by(*this, *store_, rank_, "met", Clock::now() + timeout_);  // the other may need answers
+    meet_by(*this, *store_, rank_, "met",
+            Clock::now() + timeout_);  // keep progressing: the other rank may need answers
   }
 
   std::vector<std::string> exchange_texts(const char* key, const std::string& text) {
@@ -149,7 +150,7 @@ class LibfabricPipe final : public Pipe {
                             ofi::library().text_of(result)));
   }
 
-  // True where the call was taken; false for "again".
+  // True if the call was accepted; false for "again".
   bool is_taken(long result, const char* call) const {
     if (result == -FI_EAGAIN) return false;
     require(result, call);

@@ -1,4 +1,4 @@
-// In a build without libfabric.
+// The libfabric pipe in builds without libfabric.
 #include "bench/p2p/pipe.h"
 #include "transports/error.h"
 

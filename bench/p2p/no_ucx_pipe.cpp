@@ -1,4 +1,4 @@
-// In a build without UCX.
+// The UCX pipe in builds without UCX.
 #include "bench/p2p/pipe.h"
 #include "transports/error.h"
 

@@ -24,7 +24,7 @@
 namespace kolo::bench {
 namespace {
 
-constexpr std::size_t kMostInRow = 16;  // round trips of a latency's sample
+constexpr std::size_t kMostInRow = 16;  // round trips in a latency sample
 constexpr std::size_t kMostInWindow = 64;
 constexpr std::size_t kFewestInWindow = 4;
 constexpr std::size_t kRowBytes = std::size_t{64} << 10;
@@ -33,7 +33,7 @@ constexpr const char* kOfLimit =
     "of limit: what a sample's bytes take at least, however they are cut, measured in turn, over "
     "the row's time; -: not known, or others had the cores";
 
-// What of a row is known before anything has been measured.
+// The fields of a row that are known before the measurement.
 P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
   P2pRow row;
   row.kind = arguments.p2p.kind;
@@ -52,17 +52,17 @@ P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
 // One pipe at one size, over the passes.
 struct Played {
   std::size_t per_pass = 0;
-  std::vector<std::vector<double>> turns_us;  // each with its samples' times
+  std::vector<std::vector<double>> turns_us;  // times of the samples of each pass
   std::uint64_t wrong = 0;
 };
 
-// A pipe's first pass says how many samples the later ones shall have.
+// A pipe's first pass sets the number of samples of its later passes.
 void play_pass(Pipe& pipe, P2pPassRequest& turn, int pass, const Arguments& arguments,
                RankGroup& group, Played& played) {
   const auto passes = static_cast<std::size_t>(arguments.passes);
   const auto asked = static_cast<std::size_t>(arguments.iterations);
   turn.samples = asked > 0 ? std::max<std::size_t>(1, asked / passes) : played.per_pass;
-  turn.warmup = pass == 0 ? std::max(1, arguments.warmup) : 1;  // others have had their turns
+  turn.warmup = pass == 0 ? std::max(1, arguments.warmup) : 1;  // other pipes ran in between
   const P2pPassResult result =
       pipe.runs_in_workers() ? pipe.run_pass(turn) : run_pass(pipe, turn, group);
   turn.salt = result.salt;
@@ -81,14 +81,14 @@ std::size_t over_width(const std::vector<Pipe*>& pipes) {
   return bench::over_width(transports);
 }
 
-// Those that can take part, and of each, what --against calls it; empty: no peer.
+// The usable pipes, and each one's name in --against; empty: no peer.
 struct Able {
   std::vector<Pipe*> pipes;
   std::vector<std::string> peers;
   std::vector<std::string> left_out;  // "openmpi left out: ..."
 };
 
-// The peers' pipes are the last.
+// The peers' pipes are the last ones.
 Able find_able(const Arguments& arguments, const std::vector<std::unique_ptr<Pipe>>& pipes) {
   const std::size_t own = pipes.size() - arguments.against.size();
   Able able;
@@ -118,7 +118,7 @@ std::string peers_text(const Able& able) {
   return peers.empty() ? "" : fmt::format(", in turn with {}", fmt::join(peers, ", "));
 }
 
-// What takes part, its releases, and who of those asked for does not.
+// Prints the pipes, their versions, and which requested peers are left out.
 void print_heading(const Arguments& arguments, const Able& able, double cache_line_us,
                    std::ostream& table) {
   const Pipe& own = *able.pipes.front();
@@ -147,7 +147,7 @@ void print_heading(const Arguments& arguments, const Able& able, double cache_li
       "GB/s", "Mmsg/s", "wrong", "samples", "ratio", "limit", "of limit", "line");
 }
 
-// `first`: of the same size, by the first pipe.
+// `first` is the first pipe's row of the same size.
 void print(const P2pRow& row, const P2pRow& first, std::size_t over_width, std::ostream& table) {
   const bool is_first = &row == &first || first.time_us.median <= 0;
   table << fmt::format(
@@ -308,7 +308,7 @@ std::vector<std::unique_ptr<Pipe>> make_pipes(int rank, const Arguments& argumen
     pipes.push_back(make_message_pipe(request));
   if (level == P2pLevel::kLibrary) pipes.push_back(make_library_pipe(request));
   PipeRequest beside = request;
-  beside.transport = pipes.front()->transport();  // which "auto" has become
+  beside.transport = pipes.front()->transport();  // "auto" is resolved now
   for (const std::string& peer : arguments.against) {
     beside.store = prefixed(store, fmt::format("peer/{}/", peer));
     pipes.push_back(make_peer_pipe(peer, beside));

@@ -16,7 +16,7 @@ constexpr std::size_t kFewestSamples = 2;
 constexpr std::size_t kMostSamples = 2000;  // of a pass
 constexpr std::size_t kAcknowledgement = 8;
 
-// The messages of one size, and the game that is played with them.
+// The messages of one size, and the samples made with them.
 class Game {
  public:
   Game(RankGroup& group, const P2pPassRequest& turn)
@@ -25,7 +25,7 @@ class Game {
         given_(turn.bytes * turn.window),
         taken_(turn.bytes * turn.window) {}
 
-  // One sample of `pipe`, in microseconds; 0 at a rank that takes no time.
+  // One sample of `pipe`, in microseconds; 0 at a rank that is not timed.
   double sample(Pipe& pipe) {
     ++turn_.salt;
     switch (turn_.kind) {
@@ -40,13 +40,13 @@ class Game {
     return 0;
   }
 
-  // Where all messages lie.
+  // Tells the pipe the memory of all messages.
   void place_in(Pipe& pipe) {
     const std::array<std::span<std::byte>, 3> memory{given_, taken_, acknowledgement_};
     pipe.place(memory);
   }
 
-  // Of this rank.
+  // Wrong bytes on this rank.
   std::uint64_t wrong() const { return wrong_; }
   std::uint32_t salt() const { return turn_.salt; }
 
@@ -65,13 +65,13 @@ class Game {
     wrong_ += count_wrong_copies(taken_.data(), 0, taken_.size(), giver, pattern());
   }
 
-  // What was filled in is where the pipe works, at both ranks.
+  // Brings the data to the pipe's memory, at both ranks, before the clock starts.
   void begin(Pipe& pipe) {
     pipe.bring();
     group_.wait();
   }
 
-  // The peer sends back what it got, so that what went wrong on either way shows here.
+  // The peer sends back the received message, so errors of either way are found here.
   double there_and_back(Pipe& pipe) {
     fill_given();
     begin(pipe);
@@ -142,7 +142,8 @@ class Game {
   std::uint64_t wrong_ = 0;
 };
 
-// While it lives, whoever waits in the group lets the pipe get on, where that needs it.
+// During its lifetime, a rank that waits in the group calls the pipe's get_on(), if the pipe needs
+// that.
 class Meanwhile {
  public:
   Meanwhile(Pipe& pipe, RankGroup& group) : group_(group), is_set_(pipe.needs_calls()) {
@@ -159,7 +160,7 @@ class Meanwhile {
   const bool is_set_;
 };
 
-// Returns how many samples shall count: those asked for, or what the warm-up says.
+// Returns the number of counted samples: the requested one, or an estimate from the warm-up.
 std::size_t warm_up(Game& game, RankGroup& group, const P2pPassRequest& turn, Pipe& pipe) {
   double quickest = std::numeric_limits<double>::max();
   const int least = turn.samples == 0 ? 1 : 0;

@@ -1,4 +1,4 @@
-// A game's journey as text to another process, and back.
+// Serialization of p2p passes for worker processes.
 #include <nlohmann/json.hpp>
 
 #include "bench/measure/json_fields.h"

@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kRanks = 2;
 
-// Where a stream of messages is: the segment that comes next.
+// Position in a series of messages: the next segment.
 class Cursor {
  public:
   Cursor(const Messages& messages, std::size_t segment_bytes)
@@ -62,7 +62,8 @@ class SegmentPipe final : public Pipe {
         timeout_(request.timeout),
         segment_bytes_(request.segment_bytes),
         store_(prefixed(joined_once(request.store), "p2p/")),
-        policy_(kRanks, static_cast<int>(available_cores().size())) {  // this rank is bound to some
+        policy_(kRanks,
+                static_cast<int>(available_cores().size())) {  // this rank is bound to some of them
     store_->join(rank_);
     TransportRequest wanted;
     wanted.rank = rank_;
@@ -81,7 +82,7 @@ class SegmentPipe final : public Pipe {
     try {
       store_->leave();
     } catch (const Error&) {
-      // The store is gone already: nobody is left to be told.
+      // The store is gone, so no rank can be told.
     }
   }
 
@@ -95,7 +96,7 @@ class SegmentPipe final : public Pipe {
     Cursor sending(out, segment_bytes(out.bytes));
     Cursor receiving(in, segment_bytes(in.bytes));
     Deadline deadline{};
-    policy_.moved();  // what was done since the last exchange is no waiting
+    policy_.moved();  // the time since the last exchange was not a wait
     has_looked_ahead_ = false;
     while (true) {
       const bool has_moved = move(sending, receiving);
@@ -106,20 +107,20 @@ class SegmentPipe final : public Pipe {
         policy_.moved();
         continue;
       }
-      if (policy_.spin()) continue;  // as an operation does
+      if (policy_.spin()) continue;  // as operations do
       if (deadline == Deadline{}) deadline = Clock::now() + timeout_;
       if (!policy_.pause(*transport_, *store_, deadline)) throw late(sending, receiving);
     }
   }
 
  private:
-  // As an operation of a communicator would have it, so that the two levels compare.
+  // The same segments as for an operation of a communicator, so that the two levels compare.
   std::size_t segment_bytes(std::size_t bytes) const {
     const Schedule message = direct_message({.rank = 0, .size = kRanks, .root = 0, .peer = 1});
     return SegmentRule::of(channel_->capabilities()).bytes(message, bytes, segment_bytes_);
   }
 
-  // One segment each way, where the channel lets it.
+  // Moves one segment each way, if the channel can.
   bool move(Cursor& sending, Cursor& receiving) {
     bool has_moved = false;
     if (!sending.is_done() && channel_->send(sending.segment())) {
@@ -137,7 +138,7 @@ class SegmentPipe final : public Pipe {
     return has_moved;
   }
 
-  // As an operation that is blocked does.
+  // Preposts receives, as a blocked operation does.
   void look_ahead(Cursor receiving) const {
     if (expecting_ == nullptr) return;
     for (std::size_t ahead = 0; ahead <= expecting_->expected_segments(); ++ahead) {
@@ -164,15 +165,14 @@ class SegmentPipe final : public Pipe {
   std::shared_ptr<Store> store_;
   std::unique_ptr<Transport> transport_;
   Channel* channel_ = nullptr;
-  PrepostedReceives* expecting_ = nullptr;  // the same, where it wants to know what is to come
+  PrepostedReceives* expecting_ = nullptr;  // the same channel, if it supports preposted receives
   WaitPolicy policy_;
   bool has_looked_ahead_ = false;
 };
 
-// On a device messages are given to a stream, which does them in the order of issue: a receive
-// holds up what is sent after it, also between streams of one communicator. So each way of two at
-// once is a communicator's of its own, on a stream of its own, both made when they are first
-// wanted.
+// On a device messages are enqueued on a stream, which runs them in order: a receive delays the
+// sends after it, also between streams of one communicator. So for both ways at once each way has
+// its own communicator and stream, made on first use.
 class MessagePipe final : public Pipe {
  public:
   explicit MessagePipe(const PipeRequest& request)
@@ -250,7 +250,7 @@ class MessagePipe final : public Pipe {
     for (Work& work : works) work.wait();
   }
 
-  // In turn, as a host may be only so many messages ahead of its peer's.
+  // Alternates sends and receives, as a host may be only a few messages ahead of its peer's.
   void enqueue_both(const Messages& out, const Messages& in) {
     if (!beside_) {
       beside_.emplace(communicator_.duplicate());

@@ -1,14 +1,15 @@
-// What carries messages between two ranks: the transport's channel, or the communicator over it.
+// Pipe: a way to send messages between two ranks.
 //
-//   segments   the contract of transports/transport.h, by its plain calls: send from, and receive
-//              into, the caller's memory. A message is as many segments as its length asks for.
-//   messages   Communicator::send and receive: with headers, a queue, and checks.
-//   library    bare UCX beside the transport ucx; else bare libfabric, over the provider that the
-//              transport ofi takes.
+//   segments   the transport's channel (transports/transport.h) by its plain calls: send from, and
+//              receive into, the caller's memory. A message is split into segments.
+//   messages   Communicator::send and receive: with headers, a queue and checks.
+//   library    bare UCX beside the transport ucx; otherwise bare libfabric, with the provider of
+//   the
+//              transport ofi.
 //
-// What the second costs over the first is what kolo's own layers cost; what the first costs over
-// the third, the contract. A peer's pipe (peers/peers.h) is its own messages. On the memory of a
-// device there are messages alone, kolo's and the peers'.
+// messages minus segments is the cost of kolo's upper layers. segments minus library is the cost of
+// the transport's contract. A peer's pipe (peers/peers.h) sends the peer's own messages. In device
+// memory only messages exist, of kolo and of peers.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@
 
 namespace kolo::bench {
 
-// `count` messages of one length, at least 1 byte, in a row.
+// `count` messages of one length, at least 1 byte, one after the other in memory.
 struct Messages {
   std::byte* first = nullptr;
   std::size_t bytes = 0;
@@ -44,48 +45,46 @@ class Pipe {
   virtual std::string library() const { return "kolo"; }
   virtual std::string level() const = 0;
   virtual std::string transport() const = 0;
-  // What that goes over, as in library.h.
+  // What the transport runs over, as in library.h.
   virtual std::string carrier() const { return {}; }
-  // The library's release, for the JSON lines; empty where it does not tell.
+  // The library's version, for the JSON lines; empty if unknown.
   virtual std::string version() const { return {}; }
 
-  // Why it cannot take part, in a few words, the same on both ranks; empty where it can.
+  // Why it cannot run, in a few words, the same on both ranks; empty if it can.
   virtual std::string objection() const { return {}; }
 
-  // Whether it lives in processes of its own, one for each rank, which play whole turns (game.h) by
-  // themselves while the ranks sleep: for those run_pass() is called, and never exchange().
+  // Whether it runs in worker processes of its own, one per rank, which run whole passes (pass.h)
+  // while the ranks sleep. For such pipes run_pass() is called, and never exchange().
   virtual bool runs_in_workers() const { return false; }
-  // Throws where a process is lost.
+  // Throws if a process is lost.
   virtual P2pPassResult run_pass(const P2pPassRequest& turn);
 
-  // Sends `out` to the peer and receives `in` from it, both at once, each in order; one of them may
-  // be none. Returns when all has been done and no memory is in use. Errors as of a channel;
-  // kDeadline where it takes longer than the timeout.
+  // Sends `out` to the peer and receives `in` from it, both at once, each in order; either may be
+  // empty. Returns when all is done and no memory is in use. Errors as for a channel; kDeadline
+  // after the timeout.
   virtual void exchange(const Messages& out, const Messages& in) = 0;
 
-  // Of memory that is not the game's: see device/pipe_on_device.h. What messages will lie in;
-  // before and after each sample, untimed: what that holds goes to where the pipe works, and what
-  // has come there is fetched.
+  // For pipes on other memory than the pass's (device/pipe_on_device.h). `place` announces the
+  // memory of the messages. `bring` copies it to the pipe's memory before each sample, `fetch`
+  // copies it back after. Neither is timed.
   virtual void place(std::span<const std::span<std::byte>>) {}
   virtual void bring() {}
   virtual void fetch() {}
-  // Which device that is; empty: the host's memory.
+  // The device; empty: host memory.
   virtual std::string device() const { return {}; }
-  // Whether exchange() takes a device's memory, and returns when the work has been given to its
-  // stream.
+  // Whether exchange() takes device memory and returns as soon as the work is enqueued on a stream.
   virtual bool enqueues() const { return false; }
-  // Ends a sample: all that exchange() was given has been done.
+  // Ends a sample: returns when all exchanges are done.
   virtual void finish() {}
-  // The median of what it took to give a sample's work there, since this was last asked; none: it
-  // did not.
+  // The median time to enqueue a sample, since the last call of this; none if it does not enqueue.
   virtual std::optional<double> take_enqueue_us() { return std::nullopt; }
 
-  // Where it gets on only inside its calls, what it has sent last may leave at the next: then who
-  // waits for anything else calls get_on() again and again.
+  // Whether it progresses only inside its calls, so that its last send may leave at the next call.
+  // Then a rank that waits for anything else calls get_on() repeatedly.
   virtual bool needs_calls() const { return false; }
   virtual void get_on() {}
 
-  // Writes the files that were asked for of what it did (KOLO_TIMELINE, --trace). Error kSystem.
+  // Writes its requested files (KOLO_TIMELINE, --trace). Error kSystem.
   virtual void write_records() {}
 };
 
@@ -95,13 +94,14 @@ struct PipeRequest {
   std::string transport;
   std::size_t segment_bytes = 0;  // 0: the transport's preference
   std::chrono::milliseconds timeout{60'000};
-  // Of libfabric's; empty: that of the transport's name, or else the one that ofi takes.
+  // Libfabric's provider; empty: the one with the transport's name, or else the one of the
+  // transport ofi.
   std::string library_provider = {};
-  std::shared_ptr<DeviceMemory> device = {};  // whose messages; null: of the host's memory
+  std::shared_ptr<DeviceMemory> device = {};  // of the messages; null: host memory
 };
 
-// Returns when the other of ranks 0 and 1 has come here as well; `pipe` gets on meanwhile. A key is
-// used once. Error kDeadline.
+// Returns when both ranks have come here; `pipe` progresses meanwhile. A key can be used once.
+// Error kDeadline.
 void meet_by(Pipe& pipe, Store& store, int rank, const std::string& key, Deadline deadline);
 
 // Collective over ranks 0 and 1.
@@ -110,11 +110,10 @@ std::unique_ptr<Pipe> make_message_pipe(const PipeRequest& request);
 std::unique_ptr<Pipe> make_ucx_pipe(const PipeRequest& request);
 std::unique_ptr<Pipe> make_libfabric_pipe(const PipeRequest& request);
 
-// The library with nothing around it that request.transport is held against: the second for ucx,
-// the third for all others.
+// The bare library that is compared with request.transport: UCX for ucx, libfabric for all others.
 std::unique_ptr<Pipe> make_library_pipe(const PipeRequest& request);
 
-// Providers of libfabric's that serve here, as far as kolo knows them.
+// The usable providers of libfabric that kolo knows.
 std::vector<std::string> bare_libfabric_providers();
 
 }  // namespace kolo::bench

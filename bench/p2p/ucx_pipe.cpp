@@ -1,8 +1,9 @@
-// UCX with nothing around it: what the transport ucx is held against.
+// Bare UCX, the reference for the transport ucx.
 //
-// One tagged message each, as ucx_perftest's tag_lat and tag_bw send them and as the MPIs over UCX
-// do, received where it belongs, with so many receives posted ahead as such programs do. No credit,
-// no deadline of a peer's death, no order but UCX's: it serves two ranks that both know what comes.
+// Each message is one tagged message, as in ucx_perftest's tag_lat and tag_bw and in the MPIs over
+// UCX. It is received in place, with as many receives posted ahead as such programs post. There is
+// no credit, no liveness check, and no order except UCX's: it serves two ranks that both know what
+// comes.
 #include <fmt/format.h>
 #include <sched.h>
 #include <ucp/api/ucp.h>
@@ -22,12 +23,12 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kRanks = 2;
-constexpr std::size_t kDepth = 64;  // operations of a direction under way
-constexpr int kPolls = 500;         // in vain, before the core is offered to others
+constexpr std::size_t kDepth = 64;  // operations in flight per direction
+constexpr int kPolls = 500;         // without progress, before the core is yielded
 constexpr int kPollsPerClock = 10'000;
 constexpr ucp_tag_t kTag = 1;
 
-// The functions of libucp that are called here, by address, as the library is loaded.
+// Functions of libucp by address, as the library is loaded at run time.
 struct Ucp {
   decltype(&::ucp_config_read) config_read;
   decltype(&::ucp_config_release) config_release;
@@ -74,9 +75,9 @@ Ucp load() {
   return ucp;
 }
 
-// One direction's operations, which end in order.
+// Operations of one direction, which complete in order.
 struct Line {
-  std::deque<void*> pending;  // null: done at once
+  std::deque<void*> pending;  // requests in flight
   std::size_t posted = 0;
 };
 
@@ -100,7 +101,7 @@ class UcxPipe final : public Pipe {
     try {
       finish_endpoint();
       meet_by(*this, *store_, rank_, "closing", Clock::now() + timeout_);
-    } catch (const std::exception&) {  // the other is gone: nobody is left to wait for
+    } catch (const std::exception&) {  // the other rank is gone
     }
     close();
   }
@@ -171,10 +172,11 @@ class UcxPipe final : public Pipe {
     std::byte word{};
     std::byte got{};
     this->exchange({&word, 1, 1}, {&got, 1, 1});
-    meet_by(*this, *store_, rank_, "met", Clock::now() + timeout_);  // the other may need answers
+    meet_by(*this, *store_, rank_, "met",
+            Clock::now() + timeout_);  // keep progressing: the other rank may need answers
   }
 
-  // Both ranks go on answering until both endpoints are closed.
+  // Both ranks must progress until both endpoints are closed.
   void finish_endpoint() {
     ucp_request_param_t param{};
     void* const request = ucp_.ep_close_nbx(std::exchange(endpoint_, nullptr), &param);
@@ -196,7 +198,7 @@ class UcxPipe final : public Pipe {
                           "meet over bare UCX");
   }
 
-  // Null where it is done.
+  // Null if it has completed.
   void* taken(ucs_status_ptr_t request, const char* call) const {
     if (UCS_PTR_IS_ERR(request)) require(UCS_PTR_STATUS(request), call);
     return request;
@@ -226,7 +228,7 @@ class UcxPipe final : public Pipe {
     return out_.posted > before;
   }
 
-  // The oldest, as far as they are done.
+  // Removes the oldest operations that have completed.
   bool take_done(Line& line, const char* call) const {
     const std::size_t before = line.pending.size();
     while (!line.pending.empty()) {
