@@ -27,7 +27,7 @@ bool write(const std::string& file, std::string_view text) {
   return stream.good();
 }
 
-// The permissions of the file that is replaced; of a new one, those that any new file has.
+// Sets the permissions of the replaced file, or of any new file.
 void take_permissions(const std::string& part, const fs::path& place) {
   struct stat known {};
   if (stat(place.c_str(), &known) == 0) {

@@ -1,4 +1,4 @@
-// Files that are written whole or not at all.
+// Atomic files: written as a whole or not at all.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace kolo::bench {
 
-// Whether there is a file of that name, with anything in it; not of a device, a pipe or a folder.
+// Whether a regular file of that name exists and is not empty.
 bool holds_something(const std::string& file);
 
-// A new, empty file beside `file`, of a name that nobody has.
+// Makes a new, empty file beside `file`, with an unused name.
 std::string scratch_beside(const std::string& file, std::string_view flag);
 
-// Under another name first, then renamed; with the permissions of what was there. What a link leads
-// to is replaced, not the link; a device or a pipe is written to. std::runtime_error says which
-// flag named the file and why it cannot be.
+// Writes a temporary file and renames it, with the permissions of the file that it replaces. A link
+// stays; its target is replaced. A device or a pipe is written directly. std::runtime_error names
+// the flag of the file and the reason.
 void write_whole(const std::string& file, std::string_view text, std::string_view flag);
 
 }  // namespace kolo::bench

@@ -24,7 +24,7 @@ namespace kolo::bench {
 namespace {
 
 constexpr std::size_t kFewestForP99 = 100;
-constexpr std::size_t kLeastBy = 18;  // of the column `by`, so that most tables are alike
+constexpr std::size_t kLeastBy = 18;  // width of the column `by`, equal in most tables
 
 std::string first_text(const Row& row) { return row.first_us > 0 ? time_text(row.first_us) : "-"; }
 
@@ -32,8 +32,7 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nullptr;
 }
 
-// The quickest whose results are right; null where there is none, or one peer alone.
-// Of other libraries, where there are several.
+// The fastest other library with right results; null if there is none, or only one peer.
 const Row* best_peer(const std::vector<Row>& rows) {
   const Row* best = nullptr;
   int peers = 0;
@@ -46,7 +45,7 @@ const Row* best_peer(const std::vector<Row>& rows) {
   return peers > 1 ? best : nullptr;
 }
 
-// From the time on: the same for kolo and for peers.
+// The columns from `time` on, equal for kolo and peers.
 std::string figures_text(const Row& row) {
   return fmt::format("{:>7} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6} {:>5} {:>5}",
                      time_text(row.time_us.median), time_text(row.time_us.p10),
@@ -68,7 +67,7 @@ std::string bandwidth_text(const std::optional<double>& gigabytes_per_second) {
   return gigabytes_per_second ? fmt::format("{:.2f}", *gigabytes_per_second) : "-";
 }
 
-// No probe: one rank, or one core.
+// No probe means one rank or one core.
 std::string line_text(const CoreDistance& distance) {
   const std::string_view regime = distance.regime();
   if (regime == "moved" || regime == "disturbed") return std::string(regime);
@@ -206,7 +205,7 @@ std::string ratio_text(double ratio) {
   return fmt::format("{:.{}f}", ratio, digits);
 }
 
-// How kolo was called; nothing for the plain way.
+// The call form; empty for blocking calls.
 std::string form_text(CallForm form) {
   return form == CallForm::kBlocking ? "" : fmt::format(", {}", to_string(form));
 }
@@ -405,7 +404,8 @@ void Report::add(const std::vector<Row>& rows, const char* mark) {
     if (row.wrong.value_or(0) > 0) wrong_by_[name_of(row)] += *row.wrong;
   }
   line_notes_.add(own.distance, own.left_out);
-  const bool counts = !arguments_.is_by_all || *mark != '\0';  // of alternatives the fastest
+  const bool counts =
+      !arguments_.is_by_all || *mark != '\0';  // of several algorithms only the fastest
   if (const auto busbw = bus_bandwidth(own); busbw && counts) {
     bus_sum_ += *busbw;
     ++moving_rows_;

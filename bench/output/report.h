@@ -1,4 +1,4 @@
-// What a run prints: a table for people, with nccl-tests' columns, and JSON lines for programs.
+// Output of a run: a table for people with nccl-tests' columns, and JSON lines for programs.
 #pragma once
 
 #include <fstream>
@@ -15,25 +15,25 @@
 
 namespace kolo::bench {
 
-// Words of a row; "-" for what it does not have.
+// Texts of a row's columns; "-" for missing values.
 std::string wrong_text(const Row& row);
-// Of rows that were given to a device's stream: what that took the host.
+// Lines with the host's time to enqueue a call, for rows on a device's stream.
 std::vector<std::string> enqueue_lines(const std::vector<Row>& rows);
 std::string type_text(const Row& row);
 std::string op_text(const Row& row);
 std::string time_text(double us);
-// GB/s; "-" where nothing moves.
+// GB/s; "-" if no data moves.
 std::string bandwidth_text(const std::optional<double>& gigabytes_per_second);
-// The median of the probes, or "moved" or "disturbed" in its place; "-" without probes.
+// The median of the probes, or "moved" or "disturbed"; "-" without probes.
 std::string line_text(const CoreDistance& distance);
-// Of so many iterations: few have no hundredth.
+// p99, or "-" if there are too few iterations for it.
 std::string p99_text(double us, std::size_t iterations);
 
-// What the words mean that rows had in the place of a time in the column `line`, and what was left
-// out so that a row is of one distance; a text for each.
+// Notes below the table: the meaning of "moved" and "disturbed" in the column `line`, and the
+// number of rows that leave out passes.
 class LineNotes {
  public:
-  // Of a row, which leaves out so many iterations.
+  // Adds a row, which leaves out that many iterations.
   void add(const CoreDistance& distance, std::size_t left_out = 0);
   std::vector<std::string> texts() const;
 
@@ -41,68 +41,66 @@ class LineNotes {
   bool has_moved_ = false;
   bool is_disturbed_ = false;
   std::size_t rows_ = 0;
-  std::size_t rows_in_part_ = 0;  // which leave out something
+  std::size_t rows_in_part_ = 0;  // rows that leave out passes
 };
 
-// How far apart the cores of the ranks are; no figure where the probe was disturbed.
+// The distance of the ranks' cores as text; no number if the probe was disturbed.
 std::string round_trip_text(double cache_line_us);
 
-// That, and what network is between them where link.py says so.
+// The same, and the network between the ranks if link.py set it.
 std::string surroundings_text(double cache_line_us);
 
-// What is wrong with costs that the planner measured between the probes of `distance`; empty where
-// nothing is.
+// A warning about the planner's costs, measured between the probes of `distance`; empty if there is
+// none.
 std::string costs_warning(const CoreDistance& distance);
 
 // "2 ranks over tcp"; with a carrier "2 ranks over ofi (tcp;ofi_rxm)".
 std::string ranks_text(int ranks, std::string_view transport, const std::string& carrier);
 
-// ", 1 server among them", of a parameter server's collectives; nothing for others.
+// ", 1 server among them" for a parameter server's collectives; empty for others.
 std::string servers_text(const Problem& problem);
 
-// "--iterations 5: 1 in each of 4 passes, 4 in all", where that is not what was asked for; else
-// nothing.
+// "--iterations 5: 1 in each of 4 passes, 4 in all" if the numbers differ; otherwise empty.
 std::string iterations_text(const Arguments& arguments);
 
-// "sizes are multiples of 4 bytes (float32): 7 is measured as 4", where a size is not measured as
-// it was asked for; else nothing.
+// "sizes are multiples of 4 bytes (float32): 7 is measured as 4" if a size is rounded; otherwise
+// empty.
 std::string whole_sizes_text(const Arguments& arguments);
 
-// How wide a column is that holds such words, and is `least` wide.
+// Width of a column for these words, at least `least`.
 std::size_t width_of(std::span<const std::string> words, std::size_t least);
 
-// Of the column `over`: "tcp,1Gbit,1ms" is longer than its heading.
+// Width of the column `over`: "tcp,1Gbit,1ms" is longer than its heading.
 std::size_t over_width(const std::vector<std::string>& transports);
 
-// Of a column with kolo's algorithms for a collective: the longest of what may run, or that which
-// was asked for.
+// Width of a column with kolo's algorithms: the longest that may run, or the requested one.
 std::size_t by_width(Collective collective, const std::string& algorithm, std::size_t least);
 
-// "openmpi (over shm)" where `own`, which kolo runs over, is another; else "openmpi".
+// "openmpi (over shm)" if kolo's transport (`own`) differs; otherwise "openmpi".
 std::string peer_over(const std::string& peer, const std::string& transport,
                       const std::string& own);
 
-// Of two times: "1.25", and no more than six letters up to a million: "12041".
+// The ratio of two times: "1.25"; at most six characters up to a million: "12041".
 std::string ratio_text(double ratio);
 
-// ", persistent"; nothing for blocking calls.
+// ", persistent"; empty for blocking calls.
 std::string form_text(CallForm form);
 
-// ", results that are ordered"; nothing for those that are fast.
+// ", results that are ordered"; empty for kFast.
 std::string mode_text(Reproducibility mode);
 
 // One JSON line, without the newline.
 std::string json_line(const Row& row);
 
-// Error kSystem that names `where` if what was written did not get there: a full disk.
+// Throws Error kSystem with `where` if the output was not written, as on a full disk.
 void flush_or_throw(std::ostream& out, const std::string& where);
 
 inline constexpr const char* kTable = "the table";
 
-// A file of JSON lines to append to, or standard output ("-"), or nothing ("").
+// Output for JSON lines: a file to append to, standard output ("-"), or none ("").
 class JsonLines {
  public:
-  // std::invalid_argument where the file cannot be written.
+  // std::invalid_argument if the file cannot be written.
   explicit JsonLines(const std::string& path);
   // Throws as flush_or_throw does.
   void add(const std::string& line);
@@ -113,8 +111,8 @@ class JsonLines {
   std::ostream* out_ = nullptr;
 };
 
-// Says on standard error that rows will stand behind those of another run, where the file of --json
-// is there and not empty. For who starts a run, once: its ranks write to the same file.
+// Warns on standard error that rows are appended to a non-empty file. Called once, by the process
+// that starts the run, as its ranks write to the same file.
 void warn_about_existing_rows(const std::string& json);
 
 // Throws as flush_or_throw does.
@@ -122,24 +120,24 @@ class Report {
  public:
   Report(const Arguments& arguments, std::ostream& table, JsonLines& json);
 
-  // `own`: kolo. `versions`: those of the libraries, as far as they tell. `peers`: as the heading
-  // names them, "gloo (over tcp)" where that is not what kolo runs over. `cautions`: what to know
-  // before the rows are read.
+  // `own` is kolo. `versions` are the known versions of the libraries. `peers` are names for the
+  // heading, such as "gloo (over tcp)" if kolo's transport differs. `cautions` are warnings about
+  // rows.
   void begin(const Library& own, double cache_line_us, const std::vector<std::string>& versions,
              const std::vector<std::string>& peers, const std::vector<std::string>& cautions = {});
-  // The rows of one size: kolo's, and then those of the peers that took part, each a line of at
-  // most 160 columns where no name in it is long.
+  // Adds the rows of one size: kolo's, then the peers'. Each is one line, at most 160 columns wide
+  // unless a name is long.
   void add(const std::vector<Row>& rows, const char* mark = "");
-  // The rows of one size by several algorithms of kolo's, the fastest marked.
+  // Adds the rows of one size for several algorithms of kolo; the fastest is marked.
   void add_alternatives(const std::vector<Row>& rows);
   void note(const std::string& text);
-  // Says it once, however many sizes there are.
+  // Prints a left-out library once, however many sizes there are.
   void leave_out(const std::string& library, const std::string& objection);
-  // Returns how many elements were wrong, the peers' included.
+  // Prints the summary; returns the number of wrong elements, including the peers'.
   std::uint64_t end();
 
  private:
-  // How wide columns are that hold names, which differ in length.
+  // Widths of columns that hold names.
   struct Widths {
     std::size_t type = 0;
     std::size_t op = 0;
@@ -148,9 +146,9 @@ class Report {
   };
 
   std::string heading() const;
-  // From the time on, the columns are the same for kolo and for peers.
+  // From the column `time` on, kolo's and peers' lines have the same columns.
   std::string own_line(const Row& row, const char* mark) const;
-  // Below kolo's of the same size; in the place of the limit there is the ratio.
+  // A line below kolo's of the same size, with the ratio instead of the limit.
   std::string peer_line(const Row& own, const Row& row, bool is_best) const;
 
   const Arguments& arguments_;
@@ -164,7 +162,7 @@ class Report {
   bool has_beaten_limits_ = false;
   Widths widths_;
   double bus_sum_ = 0;
-  int moving_rows_ = 0;  // that have a bandwidth
+  int moving_rows_ = 0;  // rows with a bandwidth
 };
 
 }  // namespace kolo::bench

@@ -21,12 +21,12 @@ constexpr const char* kCommit =
     ;
 
 #ifdef __clang__
-constexpr const char* kCompiler = __VERSION__;  // which names itself
+constexpr const char* kCompiler = __VERSION__;  // __VERSION__ includes the name Clang
 #else
 constexpr const char* kCompiler = "GCC " __VERSION__;
 #endif
 
-// What settings were changed by; nothing here acts on them.
+// The KOLO_ variables of the environment, for the record only.
 std::map<std::string, std::string> kolo_variables() {
   std::map<std::string, std::string> found;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -68,7 +68,7 @@ std::string own_command() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::string words{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   while (!words.empty() && words.back() == '\0') words.pop_back();
-  const auto end = words.find('\0');  // of the program's path
+  const auto end = words.find('\0');  // end of the program's path
   const auto slash = words.rfind('/', end);
   if (slash != std::string::npos) words.erase(0, slash + 1);
   for (char& c : words) c = c == '\0' || c == '\n' ? ' ' : c;
