@@ -3,19 +3,19 @@
 per collective and number of ranks, and the messages a second where those were measured.
 
   kolo-bench plot FILE... --out DIR
-  kolo-bench plot --format pdf FILE...              png, svg, pdf, or several of them; else png and svg, of an overview png
-  kolo-bench plot --overview FILE... --out DIR      one picture for a transport and a number of ranks, a panel per collective
+  kolo-bench plot --format pdf FILE...              png, svg, pdf, or a list; default png,svg, for overviews png
+  kolo-bench plot --overview FILE... --out DIR      one picture per transport and number of ranks, a panel per collective
 
-Libraries are lines with markers and a band from the 10th to the 90th percentile, or, where there are more than five, a stroke from
-the one to the other at each size, side by side. Limits, those of the same run and the floors of `kolo-bench limits`, are dashed, and
-broken at sizes where none is known, or where another program disturbed the floor. Floors with no library beside them are left out;
-files that hold nothing else become a page for each number of ranks. Of an operation beside a computation (--overlap) the pictures
-are apart: times, with those of each alone, and what is hidden. What is hollow was measured while the cores moved or were disturbed
-(`regime`), and compares with nothing.
+Libraries are lines with markers and a band from the 10th to the 90th percentile. With more than five libraries each size has
+strokes instead of bands, side by side. Limits (of the same run, and floors of `kolo-bench limits`) are dashed. They are broken at
+sizes where none is known, or where another program disturbed the floor. Floors without a library in the same picture are left
+out; files of floors only become one page per number of ranks. Rows of --overlap have their own pictures: times, with the
+operation and the computation alone, and the hidden share. Hollow marks were measured while the cores moved or were disturbed
+(`regime`); do not compare them.
 
-A library that chose its algorithm by the size is one line; where several algorithms were measured at one size, each has its own,
-and so has what was asked for in another way (form, memory, type, ...). Where files hold several rows of one measurement (rows.py),
-the last one counts. The second line of a title is the machine and the commit, where all rows agree.
+A library that chose its algorithm by the size is one line. If several algorithms were measured at one size, each has a line. So
+have rows with other options (form, memory, type, ...). The last of several rows of one measurement (rows.py) counts. The second
+line of a title has the machine and the commit, if all rows agree.
 """
 
 import argparse
@@ -36,18 +36,18 @@ from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, is_beyond
 from plot_spread import spreads_of
 from rows import count_text, key_of, size_text, what_is_wrong
 
-Out = namedtuple("Out", "folder formats")  # where pictures go, and as what; none named: as is usual
+Out = namedtuple("Out", "folder formats")  # folder and formats of the pictures; empty: default formats
 FORMATS = ("png", "svg", "pdf")
 SYSTEM_PYTHON = "/usr/bin/python3"
 HOLLOW = "hollow: cores moved or were disturbed"
-HOLLOW_COLOR = "#555555"  # in the legend: that of no line
+HOLLOW_COLOR = "#555555"  # in the legend: the color of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
 COLUMNS = 3
-MOST_TITLE, MOST_TICK, MOST_PATH = 90, 40, 100  # letters of a name there
-LABELLED_DECADES = 3.5  # an axis over more has numbers at powers of ten, and above the last of them
+MOST_TITLE, MOST_TICK, MOST_PATH = 90, 40, 100  # longest names there, in letters
+LABELLED_DECADES = 3.5  # longer axes have numbers only at powers of ten and above the last one
 POINTS_PER_INCH = 72
 LEGEND_LINE, LEGEND_LETTER, LEGEND_KEY, LEGEND_STROKE = 1.5, 0.62, 5.5, 3  # a line's height, and widths, in font sizes
 
@@ -60,7 +60,7 @@ def tell(file):
     try:
         print(file, flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more as it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python reports the error again at exit
         fail(f"cannot write to standard output: {error.strerror}")
 
 
@@ -70,12 +70,12 @@ def fail(message, code=1):
 
 
 def refuse(message):
-    """What was asked for cannot be: nothing has been drawn."""
+    """Ends with a usage error, before anything is drawn."""
     fail(message, 2)
 
 
 def escaped(value):
-    """A dollar is no formula; in a row's texts, and in those of its run."""
+    """Escapes dollars, which start formulas in matplotlib, in the texts of a row and of its run."""
     if isinstance(value, dict):
         return {name: escaped(inner) for name, inner in value.items()}
     return value.replace("$", r"\$") if isinstance(value, str) else value
@@ -95,7 +95,7 @@ def read_lines(path):
 
 
 def read_rows(paths, least_bytes):
-    """Those to be drawn, and how many others have wrong results."""
+    """The rows to draw, and the number of rows with wrong results."""
     rows = []
     for path in paths:
         for number, line in enumerate(read_lines(path), 1):
@@ -104,14 +104,14 @@ def read_rows(paths, least_bytes):
             except (ValueError, RecursionError) as error:
                 refuse(f"{path}:{number}: is no JSON line: {error}")
             if not isinstance(row, dict) or "library" not in row:
-                continue  # a limit, perhaps
+                continue  # possibly a limit
             wrong = what_is_wrong(row)
             if wrong:
                 refuse(f"{path}:{number}: {wrong}; is it a row of kolo-bench?")
             if row["bytes"] >= least_bytes:
                 rows.append(escaped({**row, **UNKNOWN} if is_no_floor(row) else row))
     right = [row for row in rows if not row.get("wrong")]
-    have_sizes = {row["collective"] for row in right if row["bytes"] > 0}  # beside which a size of 0 has no place on the axis
+    have_sizes = {row["collective"] for row in right if row["bytes"] > 0}  # a size of 0 has no place on their axis
     drawn = [row for row in right if row["bytes"] > 0 or row["collective"] not in have_sizes]
     if not known(drawn):
         refuse(f"nothing to draw in {', '.join(paths)}: it takes rows of collectives with a size, and no disturbed floors")
@@ -119,7 +119,7 @@ def read_rows(paths, least_bytes):
 
 
 def say_what_is_unknown(rows):
-    """Floors that were disturbed, and not measured again."""
+    """Reports floors that were disturbed and not measured again."""
     there = {key_of(row) for row in known(rows)}
     gone = {key_of(row) for row in rows if not is_known(row)} - there
     if gone:
@@ -127,7 +127,7 @@ def say_what_is_unknown(rows):
 
 
 def where_text(rows):
-    """Machine and commit; empty where the rows do not say, or do not agree."""
+    """Machine and commit; empty if rows lack them or differ."""
     places = {(run.get("machine"), run.get("cores"), run.get("kernel"), run.get("commit"))
               for run in (row.get("run") for row in rows) if isinstance(run, dict)}
     if len(places) != 1 or None in next(iter(places)):
@@ -138,17 +138,17 @@ def where_text(rows):
 
 
 def number_text(value, _position=None):
-    """Of a tick: never 1e-05."""
+    """The number of a tick, never in the form 1e-05."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.10f}".rstrip("0").rstrip(".")
 
 
 def time_text(value):
-    """Three digits at least: 0.200 beside 0.261."""
+    """At least three digits: 0.200 beside 0.261."""
     return f"{value:,.0f}" if value >= 99.95 else f"{value:#.3g}"
 
 
 def number_ticks(plt, axis):
-    """Numbers at the ticks between the powers of ten too, where an axis has few of these; and above the last of them."""
+    """Puts numbers also at ticks between powers of ten if an axis has few of these, and above the last power of ten."""
     class Between(plt.LogFormatter):
         def __call__(self, x, pos=None):
             low, high = sorted(axis.get_view_interval())
@@ -164,13 +164,13 @@ def number_ticks(plt, axis):
 
 
 def lonely(points):
-    """Where no line leads: the numbers of the known points between unknown ones."""
+    """Indices of known points between unknown ones, to which no line leads."""
     there = [False, *map(is_known, points), False]
     return [i for i in range(len(points)) if there[i + 1] and not there[i] and not there[i + 2]]
 
 
 def draw_line(axes, name, points, quantity, look, draw_spread):
-    """`draw_spread(axes, points, quantity, color)`: of a library's times, from the 10th to the 90th percentile."""
+    """`draw_spread(axes, points, quantity, color)` draws a library's times from the 10th to the 90th percentile."""
     first = points[0]
     sizes = [row["bytes"] for row in points]
     medians = [quantity(row, "median_us") for row in points]
@@ -191,14 +191,14 @@ def draw_line(axes, name, points, quantity, look, draw_spread):
 
 
 def hollow_key(plt, charts):
-    """{label: handle} of what is hollow; empty where nothing is."""
+    """{label: handle} for hollow marks; empty if there are none."""
     if not any(is_unsure(row) for lines in charts for points in lines.values() for row in known(points)):
         return {}
     return {HOLLOW: plt.Line2D([], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=HOLLOW_COLOR)}
 
 
 def beyond_key(plt, lines):
-    """{label: handle} of what is drawn at the edge of an axis; empty where nothing is."""
+    """{label: handle} for marks at the edge of an axis; empty if there are none."""
     beyond = [row for points in lines.values() for row in points if is_overlap(row) and is_beyond(row)]
     if not beyond:
         return {}
@@ -208,7 +208,7 @@ def beyond_key(plt, lines):
 
 
 def legend_below(figure, keys, font_points):
-    """{label: handle} below the axes, over nothing, in as many columns as there is room for; the figure grows by that."""
+    """Draws a legend below the axes in as many columns as fit; the figure grows by its height."""
     inches = font_points / POINTS_PER_INCH
     room = int((figure.get_figwidth() / inches - LEGEND_KEY) / LEGEND_LETTER)
     keys = {label if len(label) <= room else f"{number}: {cut(label, room - 5)}": handle
@@ -236,7 +236,7 @@ def draw(plt, lines, what, looks):
 
 
 def apart(sizes, most):
-    """About that many of them, the first and the last among these, none nearer to another than an even spread allows."""
+    """About `most` of the sizes, with the first and the last, not closer to each other than an even spread."""
     least = (sizes[-1] / sizes[0]) ** (0.999 / most)
     kept = sizes[:1]
     for size in sizes[1:-1]:
@@ -247,7 +247,7 @@ def apart(sizes, most):
 
 def fill_axes(plt, axes, lines, what, looks, most_ticks):
     quantity = QUANTITIES[what]
-    # The slowest at large sizes first, so that the legend reads as the lines lie.
+    # The slowest at large sizes first, so that the legend has the order of the lines.
     order = sorted(lines.items(), key=lambda item: quantity(known(item[1])[-1], "median_us"), reverse=True)
     spread_of = spreads_of(lines, [name for name, _ in order])
     for name, points in order:
@@ -272,14 +272,14 @@ def fill_axes(plt, axes, lines, what, looks, most_ticks):
 
 
 def fill_without_sizes(plt, axes, lines, looks):
-    """A barrier's: a dot per library, with its time. (A bar on a log axis would have no beginning.)"""
+    """A barrier: a dot per library with its time. (A bar on a log axis would have no start.)"""
     order = sorted(lines.items(), key=lambda item: item[1][0]["median_us"], reverse=True)
     times = [points[0]["median_us"] for _, points in order]
     for place, (name, points) in enumerate(order):
         color = looks[name].color
         axes.plot([times[place]], [place], looks[name].marker, markersize=7, color=color,
                   markerfacecolor="white" if is_unsure(points[0]) else color)
-        is_left = times[place] ** 2 <= min(times) * max(times)  # and so has room at its right
+        is_left = times[place] ** 2 <= min(times) * max(times)  # so there is room at its right
         axes.annotate(f"{cut(name, MOST_TICK)}: {time_text(times[place])}", (times[place], place), xytext=(8 if is_left else -8, 0),
                       textcoords="offset points", va="center", ha="left" if is_left else "right")
     axes.set_yticks([])
@@ -287,14 +287,14 @@ def fill_without_sizes(plt, axes, lines, looks):
     axes.set_xscale("log")
     axes.set_xlim(min(times) / 3, max(times) * 10)
     axes.xaxis.set_major_formatter(plt.FuncFormatter(number_text))
-    axes.xaxis.set_minor_formatter(plt.NullFormatter())  # beside one another there is no room for more
+    axes.xaxis.set_minor_formatter(plt.NullFormatter())  # there is no room for more numbers
     axes.set_xlabel("time, us (median)")
     axes.grid(True, axis="x", which="major", alpha=0.3)
     axes.set_axisbelow(True)
 
 
 def draw_page(plt, panels, what, looks):
-    """A panel per collective, one legend for all."""
+    """A page with a panel per collective and one legend."""
     has_size = {name: any(points[-1]["bytes"] > 0 for points in lines.values()) for name, lines in panels.items()}
     names = list(panels)
     names.sort(key=lambda name: (PANELS.index(name) if name in PANELS else len(PANELS), name))
@@ -319,7 +319,7 @@ def draw_page(plt, panels, what, looks):
 
 
 def draw_bars(plt, lines, looks):
-    """A group per size, in it a bar per library that has one there, with its time above it."""
+    """A group per size with a bar per library, with its time above."""
     rows = {name: {row["bytes"]: row for row in known(points)} for name, points in lines.items()}
     sizes = sizes_of_bars(lines, rows)
     order = [(name, points) for name, points in lines.items() if any(size in rows[name] for size in sizes)]
@@ -343,7 +343,7 @@ def draw_bars(plt, lines, looks):
         axes.bar_label(bars, [time_text(height) for height in heights], rotation=90, fontsize=7, padding=3)
     axes.set_yscale("log")
     times = [row["median_us"] for of_line in rows.values() for size, row in of_line.items() if size in sizes]
-    # A bar has no beginning on such an axis: there is a decade at least below the shortest.
+    # Bars have no start on a log axis: leave space below the shortest one.
     low, high = 10 ** math.floor(math.log10(min(times)) - 0.3), max(times)
     axes.set_ylim(low, high * (high / low) ** 0.15)  # room for the numbers
     axes.set_xticks(range(len(sizes)), [size_text(size) for size in sizes])
@@ -372,7 +372,7 @@ def save(plt, figure, out, name, usual=("png", "svg"), dpi=130):
         finally:
             part.unlink(missing_ok=True)
         tell(file)
-        figure.set_layout_engine("none")  # all stays where the first one had it, which took a third of its time
+        figure.set_layout_engine("none")  # keep the layout for the next formats: it takes a third of the time
     plt.close(figure)
 
 
@@ -400,7 +400,7 @@ def draw_pictures(plt, rows, out):
 
 
 def draw_floors(plt, charts, out, where):
-    """A page for every number of ranks."""
+    """Draws a page for every number of ranks."""
     looks = looks_of(charts.values())
     for ranks in sorted({ranks for _, ranks in charts}):
         panels = {picture: lines for (picture, of_ranks), lines in charts.items() if of_ranks == ranks}
@@ -408,7 +408,7 @@ def draw_floors(plt, charts, out, where):
 
 
 def draw_pages(plt, panels, looks, title, where, out, name):
-    """One of times, one of bandwidths."""
+    """Draws a page of times and a page of bandwidths."""
     for what in ("time", "bandwidth"):
         there = {name: kept for name, lines in panels.items() if (kept := of_what(lines, what))}
         if not there:
@@ -433,7 +433,7 @@ def draw_overviews(plt, rows, out):
 
 
 def file_name(text, taken):
-    """One that is nobody else's, and leads to no other folder."""
+    """A file name that is not taken and cannot lead to another folder."""
     name = re.sub(r"^\.|[^\w.,+@=:-]", "_", text)
     name = name if len(name) <= MOST_PATH else name[-MOST_PATH:]
     while name in taken:
@@ -444,12 +444,12 @@ def file_name(text, taken):
 
 def remove_empty(folders):
     for folder in folders:
-        with contextlib.suppress(OSError):  # it holds something, or is not there
+        with contextlib.suppress(OSError):  # not empty, or missing
             folder.rmdir()
 
 
 def formats_of(words):
-    """Of `png,svg`; none: the usual ones."""
+    """The formats in `png,svg`; empty: the defaults."""
     formats = [word for word in (words or "").split(",") if word]
     for word in formats:
         if word not in FORMATS:
@@ -465,25 +465,25 @@ def main():
     parser.add_argument("--format")
     arguments = parser.parse_args()
     for ending in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ending, lambda number, _: sys.exit(128 + number))  # past the finallys
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))  # runs the finally blocks
     formats = formats_of(arguments.format)
-    if find_spec("matplotlib") is None:  # before anything is read, which may be a pipe
-        # Distributions install it for their own Python, which need not be the first in PATH.
+    if find_spec("matplotlib") is None:  # before reading files, which may be pipes
+        # Distributions install it for their own Python, which may not be the first in PATH.
         if os.path.exists(SYSTEM_PYTHON) and os.path.realpath(SYSTEM_PYTHON) != os.path.realpath(sys.executable):
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, "-B", *sys.argv])
         fail("matplotlib is missing; cmake/setup.sh --with plots installs it")
     rows, wrong = read_rows(arguments.files, 0 if arguments.overview else 1)
-    os.environ["MPLBACKEND"] = "Agg"  # whatever it was: windows are not wanted here
+    os.environ["MPLBACKEND"] = "Agg"  # no windows, whatever was set
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         fail(f"matplotlib cannot be imported: {error}")
     if wrong:
         say(f"left out: {count_text(wrong, 'row')} with wrong results, whose times say nothing")
-    if not arguments.overview:  # which has no floors
+    if not arguments.overview:  # overviews have no floors
         say_what_is_unknown(rows)
     folder = Path(arguments.out)
-    made = [path for path in (folder, *folder.parents) if not path.exists()]  # the innermost first
+    made = [path for path in (folder, *folder.parents) if not path.exists()]  # innermost first
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (draw_overviews if arguments.overview else draw_pictures)(plt, rows, Out(folder, formats))

@@ -1,5 +1,7 @@
-"""How plot.py's lines look: a library's own colour and marker over each transport, and for what has none some that are no other
-line's. Libraries are solid; limits are greys and muted tones, dashed, and have markers only where no line leads.
+"""Colors and markers of plot.py's lines.
+
+A library has its own color and marker for each transport; all other lines get unused ones. Lines of libraries are solid. Limits
+are gray or muted and dashed, with markers only at isolated points.
 """
 
 import colorsys
@@ -42,7 +44,7 @@ OTHER_MARKERS = ("v", "s", "^", "P", "D", "<", "*", ">", "X", "p", "h", "o")
 HUES = 24
 LIGHTNESSES = (0.3, 0.45, 0.6, 0.75)
 SATURATION = 0.65
-# Where all of the above are taken: any of these, the farthest from those.
+# If all colors above are taken: the one of these that is farthest from the taken ones.
 SPARE = ["#" + "".join(f"{round(255 * part):02x}" for part in colorsys.hls_to_rgb(hue / HUES, lightness, SATURATION))
          for lightness in LIGHTNESSES for hue in range(HUES)]
 
@@ -56,7 +58,7 @@ def farthest_from(taken):
 
 
 def own_looks(firsts):
-    """Of the lines that have one: by their names, or by what they are where that has no other line."""
+    """Looks of known lines: by their names, or by library and transport if no other line has the same."""
     looks = {name: LOOKS[name] for name in firsts if name in LOOKS}
     kinds = defaultdict(list)
     for name, first in firsts.items():
@@ -66,10 +68,10 @@ def own_looks(firsts):
 
 
 def looks_of(charts):
-    """{name: its Look}, the same in all charts of a set, and no colour twice."""
+    """{name: Look}, the same in all charts of a set, without repeated colors."""
     firsts = {name: points[0] for lines in charts for name, points in lines.items()}
     looks = own_looks(firsts)
-    others = defaultdict(int)  # so many so far
+    others = defaultdict(int)  # used so far
     for name in sorted(set(firsts) - set(looks)):
         is_limit = firsts[name]["library"] in LIMITS
         kind = firsts[name]["library"] if firsts[name]["library"] in OTHER_COLORS else "limit" if is_limit else "peer"

@@ -1,21 +1,21 @@
-"""Lines of kolo-bench's JSON lines, for plot.py: which rows make one, what it is called, and what of it a picture shows."""
+"""Lines of a plot, made of kolo-bench's rows: which rows form a line, its name, and which of its quantities a picture shows."""
 
 import math
 from collections import Counter, defaultdict
 
 from rows import bandwidth, has_bandwidth, has_message_rate, latest, message_rate, name_of, setting_text
 
-CHOSEN = ("algorithm", "window")  # by the library, size by size
-ALONE, COMPUTATION = "operation alone", "computation alone"  # of what was measured with --overlap
-LIMITS = ("floor", "limit", ALONE, COMPUTATION)  # which are no libraries
+CHOSEN = ("algorithm", "window")  # chosen by the library for each size
+ALONE, COMPUTATION = "operation alone", "computation alone"  # reference lines of --overlap
+LIMITS = ("floor", "limit", ALONE, COMPUTATION)  # not libraries
 MOST_BANDS = 5
-LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # what is beyond is drawn there, and marked
-UNSURE = ("moved", "disturbed")  # regimes of rows to compare with nothing
+LEAST_HIDDEN, MOST_HIDDEN = -1.0, 1.25  # values beyond are drawn at the edge and marked
+UNSURE = ("moved", "disturbed")  # regimes of rows that must not be compared
 MOST_BARS = 6  # sizes
 
 
 def is_no_floor(row):
-    """What another program held up is not the least that the machine takes."""
+    """A floor that another program disturbed is no limit."""
     return row["library"] == "floor" and row.get("regime") == "disturbed"
 
 
@@ -36,9 +36,9 @@ def is_between_two(row):
 
 
 def limit_of(row):
-    """What the run measured as the machine's limit, as a row of its own; one whose times are not known where it did not."""
+    """The machine's limit of a row as a row of its own; its times are NaN if the row has no limit."""
     limit = row.get("limit_us") or math.nan
-    asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # which it is of, too
+    asked = {name: row[name] for name in ("type", "op", "in_place", "memory", "network") if name in row}  # the limit's own options
     kept = {name: row[name] for name in ("collective", "ranks", "bytes", "transport", "algbw_GBps", "busbw_GBps")}
     kept["regime"] = row.get("regime", "")
     faster = row["median_us"] / limit if limit > 0 else math.nan
@@ -55,7 +55,7 @@ def is_overlap(row):
 
 
 def parts_of(row):
-    """What an operation beside a computation is held against, as rows of their own: each by itself."""
+    """The references of an overlap row as rows of their own: the operation alone and the computation alone."""
     kept = {name: value for name, value in row.items() if name not in ("hidden", "progress", "limit_us")}
     fitted_to = ", ".join(filter(None, (f"for {row['transport']}", setting_text(kept))))
     for part, field in ((ALONE, "alone_us"), (COMPUTATION, "compute_us")):
@@ -81,7 +81,7 @@ def latest_known(rows):
 
 
 def lines_of(rows):
-    """{name: [row by size]}, kolo's limits among them, and the parts of what overlaps."""
+    """{name: [row by size]}, including the limits of kolo's rows and the references of overlap rows."""
     rows = latest_known(rows)
     rows += [part for row in rows if is_overlap(row) for part in parts_of(row)]
     rows = latest_known(rows + [limit_of(row) for row in rows if row["library"] == "kolo"])
@@ -95,14 +95,14 @@ def lines_of(rows):
 
 def line_name(row):
     if row["library"] == COMPUTATION:
-        return COMPUTATION  # over no transport
-    level = row["algorithm"] if is_between_two(row) else ""  # who sends: a channel, the communicator, ...
+        return COMPUTATION  # has no transport
+    level = row["algorithm"] if is_between_two(row) else ""  # the level: segments, messages, ...
     setting = ", ".join(filter(None, (level, setting_text(row))))
     return f"{name_of(row)} over {row['transport']}" + (f", {setting}" if setting else "")
 
 
 def split_by(field, lines):
-    """A line that has several values of it at one size becomes a line for each."""
+    """Splits a line with several rows at one size: one line for each value of the field."""
     result = {}
     for name, points in lines.items():
         if len({row["bytes"] for row in points}) == len(points):
@@ -116,8 +116,8 @@ def split_by(field, lines):
 
 
 def pages_of(rows):
-    """{(kolo's transport, ranks): {collective: {name: [row by size]}}}. Peers' rows follow kolo's, whose transport they stood
-    beside."""
+    """{(kolo's transport, ranks): {collective: {name: [row by size]}}}. Peers' rows follow kolo's row and go to the page of its
+    transport."""
     pages = defaultdict(lambda: defaultdict(list))
     beside = None
     for row in rows:
@@ -135,7 +135,7 @@ def is_beyond(row):
 
 QUANTITIES = {"time": lambda row, key: row[key], "bandwidth": bandwidth, "rate": message_rate,
               "hidden": lambda row, _: min(max(row["hidden"], LEAST_HIDDEN), MOST_HIDDEN)}
-# Of an operation beside a computation what counts is the share that is hidden, and no bandwidth.
+# Overlap rows show the hidden share, and no bandwidth.
 HAS = {"bandwidth": lambda row: has_bandwidth(row) and not is_part_of_overlap(row), "rate": has_message_rate,
        "hidden": is_overlap, "bars": lambda row: not is_part_of_overlap(row)}
 
@@ -145,7 +145,7 @@ def is_part_of_overlap(row):
 
 
 def of_what(lines, what):
-    """Those of {name: [row by size]} that have it."""
+    """The lines that have the quantity."""
     has = HAS.get(what)
     if not has:
         return lines
@@ -154,7 +154,7 @@ def of_what(lines, what):
 
 
 def unit_of(lines, what):
-    """The words at an axis of it."""
+    """The label of the quantity's axis."""
     rows = [row for points in lines.values() for row in points]
     if what == "rate":
         return "million messages a second"
@@ -170,30 +170,30 @@ def unit_of(lines, what):
 
 
 def libraries(lines):
-    """The names of those that are no limits."""
+    """The names of lines that are not limits."""
     return [name for name, points in lines.items() if points[0]["library"] not in LIMITS]
 
 
 def has_bands(lines):
-    """Where there are more, they hide one another: then there are strokes, side by side."""
+    """More bands than MOST_BANDS would hide each other; then strokes are drawn side by side."""
     return len(libraries(lines)) <= MOST_BANDS
 
 
 def spread_text(charts):
-    """What shows the spread of times, for the words at an axis or in a title; empty where there are limits alone."""
+    """How the spread is shown, for an axis label or a title; empty if there are only limits."""
     shown = {"band" if has_bands(lines) else "strokes" for lines in charts if libraries(lines)}
     return f"; {' or '.join(sorted(shown))}: 10th to 90th percentile" if shown else ""
 
 
 def few(sizes):
-    """At most MOST_BARS of them, the first and the last among these, evenly spread."""
+    """At most MOST_BARS of the sizes, evenly spread, with the first and the last."""
     if len(sizes) <= MOST_BARS:
         return sizes
     return [sizes[round(i * (len(sizes) - 1) / (MOST_BARS - 1))] for i in range(MOST_BARS)]
 
 
 def sizes_of_bars(lines, rows):
-    """Of those at which the most lines of libraries have a row: limits and floors may have others."""
+    """Chosen from the sizes at which most lines of libraries have a row; limits and floors may have other sizes."""
     shown = [name for name in libraries(lines) if rows[name]]
     counts = Counter(size for name in shown or lines for size in rows[name])
     return few(sorted(size for size, count in counts.items() if count == max(counts.values())))

@@ -1,10 +1,10 @@
-"""How the spread of a library's times is drawn: as a band, or, of many lines, as strokes side by side."""
+"""Drawing of the spread of a library's times: as a band, or with many lines as strokes side by side."""
 
 import math
 
 from plot_lines import has_bands, known, libraries
 
-STROKES_SHARE = 0.7  # of the way from one size to the next, for those of all lines
+STROKES_SHARE = 0.7  # share of the distance between two sizes that all strokes take
 
 
 def draw_band(axes, points, quantity, color):
@@ -17,8 +17,8 @@ def draw_band(axes, points, quantity, color):
 
 
 def strokes(number, count, octaves):
-    """Draws a spread as a stroke at each size, those of `count` lines side by side, this the `number`th; `octaves`: from one size to
-    the next."""
+    """A function that draws a spread as a stroke at each size. The strokes of `count` lines stand side by side; this is the
+    `number`th. `octaves` is the distance between two sizes."""
     aside = 2 ** (octaves * STROKES_SHARE * ((number + 0.5) / count - 0.5))
 
     def draw_strokes(axes, points, quantity, color):
@@ -28,7 +28,7 @@ def strokes(number, count, octaves):
 
 
 def spreads_of(lines, order):
-    """{name: what draws the spread of its times}, of libraries; those that come later in `order` stand further to the right."""
+    """{name: function that draws its spread} for libraries; strokes are in the order of `order`, from left to right."""
     names = sorted(libraries(lines), key=order.index)
     if has_bands(lines):
         return {name: draw_band for name in names}

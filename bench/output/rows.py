@@ -1,7 +1,7 @@
-"""kolo-bench's JSON lines, for the scripts that read them: what a row is of, what it is called, and what is wrong with it.
+"""Rows of kolo-bench's JSON lines, for scripts: their identity, their names, and checks of their fields.
 
-Rows are of the same measurement where key_of says the same. Rows of a version that did not write one of the fields yet have
-the value that it stood for. `kolo-bench diff` does the same (diff.cpp).
+Rows are of the same measurement if key_of is equal. Rows of older versions lack some fields; these get the value that was in
+effect then. `kolo-bench diff` does the same (diff.cpp).
 """
 
 import json
@@ -9,7 +9,7 @@ import math
 import re
 
 SETTINGS = {"form": "blocking", "memory": "", "reproducibility": "fast", "progress": "", "network": "", "segment_bytes": 0, "servers": 0}
-USUAL_TYPES = ("float32", "uint8", "-", "")  # uint8 is that of p2p
+USUAL_TYPES = ("float32", "uint8", "-", "")  # uint8 is the type of p2p
 USUAL_OPS = ("sum", "-", "")
 UNITS = ["B", "KiB", "MiB", "GiB"]
 ALMOST = 1023.95  # would be written 1024.0
@@ -22,12 +22,12 @@ def is_text(value):
 
 
 def is_word(value):
-    """What stands in a legend or a title."""
+    """A text for a legend or a title."""
     return is_text(value) and len(value) <= MOST_LETTERS and value.isprintable()
 
 
 def is_name(value):
-    """What becomes a part of a file's name, and of nothing else: no way to another folder."""
+    """A text for a part of a file name, which cannot lead to another folder."""
     return is_text(value) and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value) is not None
 
 
@@ -40,16 +40,16 @@ def is_number(value):
 
 
 def is_share(value):
-    """Of what is hidden: below 0 where it only delays."""
+    """The hidden share: below 0 if the overlap only delays."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and -MOST_BYTES <= value <= MOST_BYTES
 
 
 def is_time(value):
-    """In microseconds: what is shorter or longer than any clock tells is none."""
+    """A time in microseconds, within the range of clocks."""
     return is_number(value) and 1e-6 <= value <= 1e15
 
 
-# What a row must have, and what it may have: the field, whether a value will do, and what will.
+# Required and optional fields of a row: name, check of the value, and description of valid values.
 TEXT = (is_text, "a text")
 WORD = (is_word, f"a text of at most {MOST_LETTERS} printable letters")
 NAME = (is_name, "a name of letters, digits, - and _")
@@ -58,14 +58,14 @@ NUMBER = (is_number, "a number from 0")
 TIME = (is_time, "a time from 1e-6 to 1e15")
 NEEDED = {"library": WORD, "transport": WORD, "collective": NAME, "algorithm": WORD, "ranks": COUNT, "bytes": COUNT,
           "median_us": TIME, "p10_us": TIME, "p90_us": TIME}
-BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null where nothing moves
+BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null if no data moves
 OPTIONAL = {"peer": WORD, "type": WORD, "op": WORD, "form": WORD, "memory": WORD, "reproducibility": WORD, "progress": WORD,
             "network": WORD, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "messages_per_s": NUMBER, "in_place": (lambda value: isinstance(value, bool), "true or false"),
             "wrong": COUNT, "left_out": COUNT, "limit_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT,
             "carrier": TEXT, "alone_us": NUMBER, "compute_us": NUMBER, "hidden": (is_share, "a number")}
 OF_RUN = {"machine": TEXT, "cores": COUNT, "kernel": TEXT, "kolo": TEXT, "commit": TEXT, "command": TEXT, "compiler": TEXT, "date": TEXT}
 CAN_BE_NULL = ("wrong", "limit_us", "messages_per_s", *BANDWIDTHS)
-MOST_SHOWN = 40  # characters of a value
+MOST_SHOWN = 40  # longest shown value, in characters
 
 
 def what_is_odd(name, value, kind):
@@ -78,7 +78,7 @@ def what_is_odd(name, value, kind):
 
 
 def what_is_wrong(row):
-    """Of a row that has a library: the first field that is missing or not what it should be; empty where all are."""
+    """The first missing or invalid field of a row with a library; empty if all are valid."""
     for name, kind in {**NEEDED, **dict.fromkeys(BANDWIDTHS, NUMBER)}.items():
         if name not in row:
             return f"lacks '{name}', {kind[1]}"
@@ -92,7 +92,7 @@ def what_is_wrong(row):
 
 
 def size_text(size):
-    """32 KiB; 32.0 KiB where it is not quite that."""
+    """32 KiB; 32.0 KiB for a size that is not exactly 32 KiB."""
     unit = 0
     while unit + 1 < len(UNITS) and (size >= 1024 or size > ALMOST and size != int(size)):
         size, unit = size / 1024, unit + 1
@@ -105,7 +105,7 @@ def count_text(count, one):
 
 
 def name_of(row):
-    """As --against had it: openmpi:ring and openmpi are the same library."""
+    """The name in --against, as openmpi:ring and openmpi are the same library."""
     return row.get("peer") or row["library"]
 
 
@@ -114,13 +114,13 @@ def is_usually_in_place(row):
 
 
 def setting_of(row):
-    """What was asked for beyond the collective, the ranks and the size."""
+    """Options beyond the collective, the ranks and the size."""
     return (row.get("type", ""), row.get("op", ""), row.get("in_place", is_usually_in_place(row)),
             *(row.get(name, usual) for name, usual in SETTINGS.items()))
 
 
 def setting_text(row):
-    """Of that, what is not usual: "persistent, allocated"; empty where all is."""
+    """The options that differ from the defaults: "persistent, allocated"; empty if there are none."""
     words = [row[name] for name, usual in (("type", USUAL_TYPES), ("op", USUAL_OPS)) if row.get(name, "") not in usual]
     words += [row[name] for name in ("form", "memory", "reproducibility") if row.get(name, SETTINGS[name]) != SETTINGS[name]]
     if row.get("progress"):
@@ -142,7 +142,7 @@ def key_of(row):
 
 
 def latest(rows):
-    """Of several rows of one measurement the last, in the place of the first."""
+    """Keeps the last of several rows of one measurement, at the position of the first."""
     found = {}
     for row in rows:
         found[key_of(row)] = row
@@ -150,12 +150,12 @@ def latest(rows):
 
 
 def bandwidth(row, key):
-    """In a window of messages, or both ways, more moves than a row's bytes: the row knows how fast."""
+    """From the row's bandwidth, as a window or both ways move more than the row's bytes."""
     return row["busbw_GBps"] * row["median_us"] / row[key]
 
 
 def has_bandwidth(row):
-    """Not where nothing moves: one rank, or no bytes."""
+    """False if no data moves: one rank, or no bytes."""
     return row["bytes"] > 0 and bool(row["busbw_GBps"])
 
 
