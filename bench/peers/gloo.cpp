@@ -1,5 +1,5 @@
-// Gloo, over its TCP transport as its users run it: a device with a thread of its own, one context,
-// the options of its newer interface. Ranks find each other through the benchmark's store.
+// gloo over its TCP transport, as its users run it: a device with its own thread, one context, the
+// options of its newer interface. Ranks find each other through the benchmark's store.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -72,7 +72,7 @@ Reduction reduction(ReduceOp op) {
     case ReduceOp::kProduct:
       return static_cast<Reduction>(&::gloo::product<T>);
     default:
-      break;  // gloo has no average, and no operations on bits
+      break;  // gloo has no average and no bit operations
   }
   return nullptr;
 }
@@ -88,7 +88,7 @@ Reduction reduction(ElementType type, ReduceOp op) {
     case ElementType::kInt64:
       return reduction<std::int64_t>(op);
     default:
-      break;  // of narrow floats gloo has one, and rounds it otherwise; other integers tell no more
+      break;  // gloo has one narrow float with other rounding; more integers show nothing new
   }
   return nullptr;
 }
@@ -104,7 +104,7 @@ std::shared_ptr<::gloo::rendezvous::Context> connect(const LibraryRequest& reque
   auto context = std::make_shared<::gloo::rendezvous::Context>(request.rank, request.size);
   context->setTimeout(request.timeout);
   ::gloo::transport::tcp::attr attributes("127.0.0.1");
-  // Its thread goes where there is room, not where the rank is bound.
+  // gloo's thread may run on any core, not only on the rank's.
   const Unbound unbound;
   auto device = ::gloo::transport::tcp::CreateDevice(attributes);
   StoreOfOurs store(request.store, request.timeout);
@@ -136,9 +136,9 @@ class Gloo : public Library {
         "until the scheduler's tick (bench/README.md)",
         threads, cores, cores == 1 ? "core" : "cores");
   }
-  // Read in the sources of Debian's version, commit 5b14351: all-reduce runs its ring unless told
-  // otherwise (allreduce.cc), and nothing else has a choice (broadcast.cc, barrier.cc,
-  // allgather.cc, reduce.cc, gather.cc, scatter.cc, alltoall.cc).
+  // From the sources of Debian's version, commit 5b14351: all-reduce uses its ring by default
+  // (allreduce.cc), and the others have no choice (broadcast.cc, barrier.cc, allgather.cc,
+  // reduce.cc, gather.cc, scatter.cc, alltoall.cc).
   std::string algorithm(const Problem& problem) const override {
     if (!name_.empty() && problem.collective == Collective::kAllReduce) return name_;
     switch (problem.collective) {
@@ -187,7 +187,7 @@ class Gloo : public Library {
   void run(const Problem& problem, const void* in, void* out) override {
     try {
       run_it(problem, in, out);
-    } catch (const std::exception& error) {  // which says neither which rank nor which call
+    } catch (const std::exception& error) {  // it names neither rank nor call
       throw std::runtime_error(
           fmt::format("gloo failed in {} of {} elements, and does not say for whom it waited; see "
                       "whether all ranks are alive: {}",
@@ -230,7 +230,7 @@ class Gloo : public Library {
     }
   }
 
-  // Gloo asks for the element's type to know its size.
+  // gloo uses the element's type only for its size.
   void all_reduce(const Problem& problem, const void* in, void* out) {
     if (element_bytes(problem.type) == sizeof(double))
       return all_reduce_as<double>(problem, in, out);
@@ -242,7 +242,7 @@ class Gloo : public Library {
     ::gloo::AllreduceOptions options(context_);
     options.setAlgorithm(algorithm_);
     options.setReduceFunction(reduction(problem.type, problem.op));
-    // Without an input the output is the input: in place.
+    // In place: gloo takes the output as input if no input is set.
     if (in != out) options.setInput(static_cast<T*>(const_cast<void*>(in)), problem.count);
     options.setOutput(static_cast<T*>(out), problem.count);
     ::gloo::allreduce(options);
@@ -252,13 +252,13 @@ class Gloo : public Library {
     const std::size_t bytes = problem.count * element_bytes(problem.type);
     const auto size = static_cast<std::size_t>(context_->size);
     ::gloo::AllgatherOptions options(context_);
-    // In place where the input lies in the output: gloo takes that from the absence of an input.
+    // In place: gloo expects no input if the input lies in the output.
     if (!problem.is_in_place) options.setInput(bytes_of(in), bytes / size);
     options.setOutput(static_cast<char*>(out), bytes);
     ::gloo::allgather(options);
   }
 
-  // It never writes to an input.
+  // gloo never writes to an input.
   static char* bytes_of(const void* in) { return static_cast<char*>(const_cast<void*>(in)); }
 
   void reduce(const Problem& problem, const void* in, void* out) {
@@ -311,7 +311,7 @@ class Gloo : public Library {
   std::shared_ptr<::gloo::rendezvous::Context> context_;
 };
 
-// Sends from, and receives into, a buffer that is bound to nothing: a message is a part of it.
+// Pipe over gloo's unbound buffers: a message is a part of one.
 class GlooPipe : public Pipe {
  public:
   explicit GlooPipe(const LibraryRequest& request)

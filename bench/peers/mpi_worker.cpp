@@ -1,5 +1,5 @@
-// A process of an MPI beside a rank of kolo-bench (elsewhere.h): asleep until there is a turn to
-// play. Compiled once for each MPI; its launcher starts it.
+// Worker process of an MPI beside a rank of kolo-bench (worker_processes.h). It sleeps until there
+// is a pass to run. Compiled once per MPI, and started by its launcher.
 //
 //   kolo-bench-openmpi PORT SIZE TIMEOUT_MS
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ using namespace kolo::bench;
 
 constexpr const char* kHost = "127.0.0.1";
 constexpr int kLookMs = 500;
-constexpr std::chrono::hours kAsLongAsItTakes{24 * 365};  // other libraries have their turns
+constexpr std::chrono::hours kAsLongAsItTakes{24 * 365};  // meanwhile other libraries run
 
 MPI_Datatype type_of(const Problem& problem) {
   switch (problem.type) {
@@ -51,7 +51,7 @@ MPI_Datatype type_of(const Problem& problem) {
     case ElementType::kInt64:
       return MPI_INT64_T;
     case ElementType::kUint8:
-    case ElementType::kFloat8E4M3:  // floats that MPI lacks are only moved
+    case ElementType::kFloat8E4M3:  // MPI lacks these floats: they are only moved
     case ElementType::kFloat8E5M2:
       return MPI_UINT8_T;
     case ElementType::kUint16:
@@ -90,12 +90,12 @@ MPI_Op operation_of(const Problem& problem) {
   return MPI_OP_NULL;
 }
 
-// What an MPI call needs that follows from the problem alone: found before its iterations begin.
+// Arguments of the MPI call that depend on the problem only, computed before the iterations.
 struct Plan {
   int count = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
-  bool is_equal = true;  // all chunks
+  bool is_equal = true;  // whether all chunks are equal
   std::vector<int> counts;
   std::vector<int> begins;
 };
@@ -113,8 +113,8 @@ Plan plan_of(const Problem& problem, int size) {
   return plan;
 }
 
-// How often this process has gone into MPI, and come out: an odd number while it is inside. One
-// thread writes, another looks: no locked instructions.
+// Counts entries into and exits from MPI: odd while inside. One thread writes and another reads, so
+// no locked instructions are needed.
 class Calls {
  public:
   class Inside {
@@ -146,7 +146,7 @@ class Mpi : public Library {
   std::string algorithm(const Problem&) const override { return {}; }
   std::string objection(const Problem&) const override { return {}; }
 
-  // In place MPI leaves a rank's chunk of a reduce-scatter where the buffer begins.
+  // In place MPI puts a rank's chunk of a reduce-scatter at the start of the buffer.
   const void* result(const Problem& problem, const void* in, const void* out) const override {
     const bool is_scattered = problem.collective == Collective::kReduceScatter;
     return problem.is_in_place && is_scattered ? in : out;
@@ -238,7 +238,7 @@ class Mpi : public Library {
   Calls& calls_;
 };
 
-// Between the two ranks of MPI_COMM_WORLD.
+// Messages between the two ranks of MPI_COMM_WORLD.
 class Messenger : public Pipe {
  public:
   Messenger(int rank, Calls& calls) : peer_(1 - rank), calls_(calls) {}
@@ -270,8 +270,8 @@ class Messenger : public Pipe {
   std::vector<MPI_Request> requests_;
 };
 
-// Ends this process when the job has failed, whatever MPI is doing, and the job when one call of
-// MPI takes longer than the timeout.
+// Ends this process when the job has failed, even inside an MPI call. Ends the job when one MPI
+// call takes longer than the timeout.
 class Watch {
  public:
   Watch(Store& store, const Calls& calls, int rank, std::chrono::milliseconds timeout)
@@ -312,8 +312,7 @@ class Watch {
   std::thread thread_;
 };
 
-// The first line of what MPI says of itself, and so much of it as names a release: "Open MPI
-// v4.1.4", "MPICH Version: 4.0.2".
+// The part of MPI's version text that names the release: "Open MPI v4.1.4", "MPICH Version: 4.0.2".
 std::string version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
@@ -348,8 +347,8 @@ void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_pt
     if (text.empty()) return;
     const WorkerRequest order = parse_worker_request(text);
     if (order.game) {
-      // Who has all that it waited for may owe its peer a word that it had no room for, and says it
-      // in its next call: windows of 64 messages of 4 KiB hung once.
+      // A rank with complete receives may still owe its peer a message, which MPI sends only in the
+      // next call. Without calls, windows of 64 messages of 4 KiB hung once.
       group.set_meanwhile([] {
         int is_there = 0;
         MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
@@ -402,7 +401,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {  // no store: kolo-bench is gone
     fmt::print(stderr, "{}: {}\n", argv[0], error.what());
   }
-  if (code != EXIT_SUCCESS) _exit(code);  // the others may never come to MPI_Finalize
+  if (code != EXIT_SUCCESS) _exit(code);  // other ranks may never reach MPI_Finalize
   MPI_Finalize();
   return code;
 }

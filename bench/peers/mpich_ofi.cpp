@@ -1,6 +1,5 @@
-// MPICH over libfabric (ch4:ofi), by the provider that the transport ofi takes. All that its ranks
-// say goes there, within a host as well. Its processes bind themselves to the cores that kolo's
-// have.
+// MPICH over libfabric (ch4:ofi), with the provider of the transport ofi. All its data goes there,
+// also within a host. Its processes bind themselves to the cores of kolo's ranks.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -16,8 +15,8 @@ std::vector<std::string_view> algorithms_of_mpich_ofi(Collective collective);
 
 namespace {
 
-// Beside shm and tcp, the provider of that name; beside others what KOLO_OFI_PROVIDER says, and tcp
-// unasked, as for ofi.
+// The provider: shm beside shm, tcp beside tcp; beside others KOLO_OFI_PROVIDER, or tcp if it is
+// not set, as for ofi.
 std::string provider_beside(const LibraryRequest& request) {
   if (request.transport == "shm" || request.transport == "tcp") return request.transport;
   const std::string asked = read_settings().ofi_provider;

@@ -1,8 +1,8 @@
-// NCCL, on the memory of devices (--device cuda): one GPU for each rank, as it wants it.
+// NCCL on device memory (--device cuda), with one GPU per rank, as NCCL requires.
 //
-// libnccl.so.2 is opened when it is first wanted: it is large, and a table without it shall not
-// wait for it. What is called is declared here by NCCL's binary interface of version 2, so that no
-// header of it is needed to build.
+// libnccl.so.2 is opened on demand: it is large, and runs without it should not wait for it. The
+// functions are declared here by NCCL's binary interface of version 2, so no NCCL header is needed
+// to build.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -31,7 +31,7 @@ struct UniqueId {
   std::array<char, 128> bytes;
 };
 
-// Of ncclDataType_t and ncclRedOp_t; -1: it has no such.
+// Values of ncclDataType_t and ncclRedOp_t; -1: NCCL has none.
 int type_number(ElementType type) {
   switch (type) {
     case ElementType::kInt8:
@@ -141,11 +141,11 @@ class Nccl {
       why_absent_ = fmt::format("libnccl.so.2 has no {}: it is too old", name);
   }
 
-  void* handle_ = nullptr;  // open until the end: NCCL has threads
+  void* handle_ = nullptr;  // never closed, as NCCL has threads
   std::string why_absent_;
 };
 
-// A rank's end of NCCL, on its device's stream.
+// A rank's NCCL communicator, on its device's stream.
 class NcclRank {
  public:
   explicit NcclRank(const LibraryRequest& request)
@@ -170,7 +170,7 @@ class NcclRank {
   NcclRank(const NcclRank&) = delete;
   NcclRank& operator=(const NcclRank&) = delete;
 
-  // Why there is none; empty where there is.
+  // Why NCCL cannot be used; empty if it can.
   std::string why_not() const {
     if (device_ == nullptr) return "it works in the memory of GPUs: --device cuda";
     if (!nccl_.why_absent().empty()) return nccl_.why_absent();
@@ -242,7 +242,7 @@ class NcclLibrary final : public Library {
     }
   }
 
-  // Enqueues.
+  // Only enqueues the call.
   void run(const Problem& problem, const void* in, void* out) override {
     const int type = type_number(problem.type);
     const int op = operation_number(problem.op);
@@ -270,7 +270,7 @@ class NcclLibrary final : public Library {
   }
 
  private:
-  // As nccl-tests do what NCCL has no call for: messages in one group.
+  // Collectives that NCCL has no call for: messages in one group, as in nccl-tests.
   void exchange(const Problem& problem, const std::byte* in, std::byte* out) {
     const std::size_t count = problem.count / static_cast<std::size_t>(rank_.size());
     const std::size_t bytes = count * element_bytes(problem.type);
@@ -292,7 +292,7 @@ class NcclLibrary final : public Library {
   NcclRank rank_;
 };
 
-// What goes and what comes is one group, as NCCL has both at once.
+// Sends and receives are one group, so that NCCL runs both at once.
 class NcclPipe final : public Pipe {
  public:
   explicit NcclPipe(const LibraryRequest& request) : rank_(request) {}

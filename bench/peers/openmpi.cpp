@@ -1,5 +1,5 @@
-// Open MPI: over its own transports (pml ob1: vader for shared memory, tcp), or over UCX. Its
-// processes bind themselves to the cores that kolo's have.
+// Open MPI, over its own transports (pml ob1: vader for shared memory, tcp) or over UCX. Its
+// processes bind themselves to the cores of kolo's ranks.
 #include <fmt/format.h>
 
 #include <string_view>
@@ -16,7 +16,7 @@ namespace {
 
 using Parameter = std::pair<const char*, const char*>;
 
-// Debian builds its UCX component for fast networks alone; "any" lets it run over TCP and memory.
+// Debian's UCX component accepts only fast networks; "any" lets it use TCP and shared memory.
 constexpr Parameter kUcx[] = {
     {"pml", "ucx"}, {"opal_common_ucx_tls", "any"}, {"opal_common_ucx_devices", "any"}};
 constexpr Parameter kRing[] = {{"coll_tuned_use_dynamic_rules", "1"},
@@ -50,7 +50,7 @@ MpiPeer peer_of(const LibraryRequest& request) {
   }
   if (is_crowded(request)) add(words, {"mpi_yield_when_idle", "1"});
   words.push_back(worker_program("kolo-bench-openmpi"));
-  const bool has_the_same = is_ucx && request.transport == "ucx";  // with the UCX_TLS that kolo has
+  const bool has_the_same = is_ucx && request.transport == "ucx";  // with kolo's UCX_TLS
   return {is_ucx ? "openmpi:ucx" : "openmpi", request.algorithm == "ring" ? "ring" : "default",
           has_the_same ? "ucx" : mpi_transport(request), std::move(command)};
 }

@@ -27,7 +27,7 @@ struct Row {
   std::vector<std::string_view> (*algorithms)(Collective);
 };
 
-// The last row ends the table, which may be empty otherwise.
+// The last row ends the table, which may have no other row.
 constexpr Row kPeers[] = {
 #define KOLO_ROW(name) {#name, make_##name, make_##name##_pipe, algorithms_of_##name},
 #include "peer_table.inc"
@@ -39,7 +39,7 @@ struct Absent {
   std::string_view way_out;
 };
 
-// Why a peer that somebody may ask for is not in this build, and what to do.
+// Known peers that may be missing in a build, and how to get them.
 constexpr Absent kAbsent[] = {
     {"gloo",
      "Debian's package is libgloo-dev: cmake/setup.sh --with peers installs it, then configure and "
@@ -56,7 +56,7 @@ constexpr Absent kAbsent[] = {
      "them, then configure and build again"},
 };
 
-// Libraries that no build has as peers.
+// Libraries that are peers in no build.
 constexpr Absent kNoPeers[] = {
     {"ucx",
      "UCX has no collectives: openmpi:ucx is Open MPI over it, mpich uses it as well; p2p has bare "

@@ -26,11 +26,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kHost = "127.0.0.1";
-constexpr auto kUntilTerminated = 10s;  // for processes to end by themselves
+constexpr auto kUntilTerminated = 10s;  // time for processes to end by themselves
 constexpr auto kUntilKilled = 5s;
 constexpr std::size_t kLastWords = 2000;
 
-// A turn ends, or its processes notice that it does not, in this time.
+// Timeout for a pass: longer than its workers need to notice that it hangs.
 std::chrono::milliseconds patience(std::size_t counted, int warmup, double seconds,
                                    std::chrono::milliseconds timeout) {
   const auto iterations = static_cast<std::int64_t>(counted) + warmup + 2;
@@ -57,7 +57,7 @@ std::vector<std::string> environment_with(const StartCommand& command) {
   return result;
 }
 
-// After fork: only what is safe there.
+// Runs after fork: only async-signal-safe calls.
 [[noreturn]] void become(char* const* words, char* const* environment, int input, int output) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   sigset_t none;
@@ -129,7 +129,7 @@ WorkerProcesses::~WorkerProcesses() {
   if (rank_ == 0) end_launcher();
   try {
     store_->leave();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): rank 0 has gone before
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): rank 0 has already ended
   }
 }
 
@@ -162,7 +162,7 @@ void WorkerProcesses::start(StartCommand command) {
   std::vector<std::string> environment = environment_with(command);
   const std::vector<char*> words = pointers_to(command.words);
   const std::vector<char*> variables = pointers_to(environment);
-  const Unbound unbound;  // its processes bind themselves, each as the rank that it stands for
+  const Unbound unbound;  // workers bind themselves, each as its rank
   launcher_ = fork();
   if (launcher_ < 0) posix::throw_system("kolo-bench: starting the launcher of " + name_);
   if (launcher_ == 0) become(words.data(), variables.data(), input.get(), output_.get());
@@ -171,7 +171,7 @@ void WorkerProcesses::start(StartCommand command) {
 
 void WorkerProcesses::watch() {
   int status = 0;
-  // The process stays a zombie until all is said, so that its number is nobody else's.
+  // The process stays a zombie until it is reported, so that its number is not reused.
   siginfo_t info{};
   while (waitid(P_PID, static_cast<id_t>(launcher_), &info, WEXITED | WNOWAIT) < 0 &&
          errno == EINTR) {
@@ -190,7 +190,7 @@ void WorkerProcesses::watch() {
         fmt::format("{}: its processes have ended before their time ({}); see "
                     "whether it works here alone{}",
                     name_, how_it_ended(status), last_words()));
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): nobody is left to hear it
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no rank is left
   }
 }
 
@@ -210,7 +210,7 @@ void WorkerProcesses::end_launcher() {
   watcher_.join();
 }
 
-// What the launcher and its processes have printed, on one line.
+// The output of the launcher and its processes, on one line.
 std::string WorkerProcesses::last_words() const {
   const off_t end = lseek(output_.get(), 0, SEEK_END);
   const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(kLastWords));

@@ -1,12 +1,12 @@
-// Processes of a peer that wants its own launcher, as every MPI does: one beside each rank of
-// kolo-bench, asleep but for the peer's turns.
+// Worker processes of a peer that needs its own launcher, as every MPI does: one beside each rank
+// of kolo-bench. They sleep except during the peer's passes.
 //
-//   rank 0       serves a store, starts the launcher, and says so where it ends too early
-//   rank r       puts a turn into the store, sleeps, and finds the result there
-//   process r    maps the buffers of rank r, plays the turn by player.h, and sleeps again
+//   rank 0       serves a store, starts the launcher, and reports if it ends too early
+//   rank r       puts a request into the store, sleeps, and gets the result from the store
+//   worker r     maps the buffers of rank r, runs the pass (pass_runner.h), and sleeps again
 //
-// So whoever has to wait is blocked in a system call, and the cores belong to those whose turn it
-// is. When a rank or a process dies, the store tells the others, and all end.
+// Waiting processes are blocked in a system call, so the cores are free for the running ones. When
+// a rank or a worker dies, the store tells the others, and all end.
 #pragma once
 
 #include <chrono>
@@ -31,16 +31,16 @@ struct StartCommand {
 
 class WorkerProcesses {
  public:
-  // Collective over the request's ranks: `command` is started by rank 0, with the store's host and
-  // port, the number of ranks and the timeout in milliseconds after its last word. `name` is the
-  // peer's, for messages. Error kDeadline, kAborted with the launcher's last words.
+  // Collective over the request's ranks. Rank 0 starts `command`, with the store's port, the number
+  // of ranks and the timeout in milliseconds appended. `name` is the peer's, for messages. Error
+  // kDeadline; kAborted with the launcher's last output.
   WorkerProcesses(std::string name, const LibraryRequest& request, StartCommand command);
-  // Ends the processes, by force where they do not end by themselves.
+  // Ends the processes; kills them if they do not end by themselves.
   ~WorkerProcesses();
   WorkerProcesses(const WorkerProcesses&) = delete;
   WorkerProcesses& operator=(const WorkerProcesses&) = delete;
 
-  // What the process of this rank says that it is.
+  // The version that this rank's worker reports.
   const std::string& version() const { return version_; }
   // Collective. Error kDeadline and kAborted.
   PassResult run_pass(const PassRequest& turn, const Buffer& data, const Buffer& input);
@@ -57,7 +57,7 @@ class WorkerProcesses {
   int rank_;
   int size_;
   std::chrono::milliseconds timeout_;
-  std::unique_ptr<TcpStoreServer> server_;  // of rank 0
+  std::unique_ptr<TcpStoreServer> server_;  // on rank 0
   std::shared_ptr<Store> store_;
   std::string version_;
   int turns_ = 0;

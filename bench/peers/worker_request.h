@@ -1,4 +1,4 @@
-// What a rank puts into the store for the process beside it (elsewhere.h), as text.
+// Request of a rank to its worker process (worker_processes.h), serialized into the store.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace kolo::bench {
 
-// Of a store of theirs: what the ranks and the processes call what they put there.
+// Keys in the store that ranks and workers share.
 std::string request_key(int number, int rank);
 std::string result_key(int number, int rank);
 std::string hello_key(int rank);
 
-// What a process finds under request_key: empty text where there is no more to do.
+// The value of request_key; an empty text ends the worker.
 struct WorkerRequest {
   std::optional<P2pPassRequest>
-      game;  // of two ranks; none: a turn of a collective, with all that follows
+      game;  // a p2p pass; none: a pass of a collective, with the fields below
   PassRequest turn;
   std::string data_path;
   std::size_t data_bytes = 0;
@@ -28,9 +28,9 @@ struct WorkerRequest {
 };
 std::string to_text(const WorkerRequest& order);
 WorkerRequest parse_worker_request(
-    const std::string& text);  // std::invalid_argument where to_text did not write it
+    const std::string& text);  // std::invalid_argument for texts that to_text did not write
 
-// From 1 to 65535, as decimal digits; std::invalid_argument where the text is nothing of the kind.
+// A port from 1 to 65535 in decimal digits; std::invalid_argument for other texts.
 std::uint16_t parse_port(const std::string& text);
 
 }  // namespace kolo::bench
