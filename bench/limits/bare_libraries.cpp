@@ -1,5 +1,5 @@
-// Bare UCX and libfabric between two cores: what the transports over them are held against, with
-// each on its own. p2p --level library has them in turn with the transports.
+// Bare UCX and libfabric between two cores, each measured alone: references for the transports over
+// them. p2p --level library measures them in turn with the transports.
 #include <array>
 #include <iostream>
 #include <memory>
@@ -41,7 +41,7 @@ std::vector<BareLibrary> known_libraries() {
   return libraries;
 }
 
-// Two ends in this process, which know each other by a store of their own.
+// Two ends in this process, connected through a local store.
 class Ends {
  public:
   explicit Ends(PipeRequest request) {
@@ -54,7 +54,7 @@ class Ends {
         pipes_[rank] = make_library_pipe(own);
       } catch (const std::exception& error) {
         failures[rank] = std::current_exception();
-        request.store->post_failure(error.what());  // so that the other does not wait
+        request.store->post_failure(error.what());  // so that the other end does not wait
       }
     });
     for (const auto& failure : failures) {
@@ -76,7 +76,7 @@ class Ends {
     body(0);
     other.join();
   }
-  // They part together, as they have met.
+  // Both ends close together, as they were opened.
   void close() noexcept {
     on_both([&](std::size_t rank) { pipes_[rank].reset(); });
   }
@@ -111,7 +111,7 @@ Limit round_trip(const std::string& name, Ends& ends, double seconds) {
   return limit_of(name, "8 bytes there and back", kShort, kRoundTrips, times, distance);
 }
 
-// One way, until a word says that the last has come.
+// One way, until an acknowledgement of the last message.
 Limit stream(const std::string& name, Ends& ends, double seconds) {
   std::array<std::vector<std::byte>, kRanks> memory;
   for (auto& each : memory) each.resize(kWindow * kLong);

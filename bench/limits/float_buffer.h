@@ -1,4 +1,4 @@
-// A rank's floats in a floor: pages as the libraries beside it have them (buffer.h).
+// A rank's floats in a floor, in the same kind of pages as the libraries' buffers (buffer.h).
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which floor is whose.
+// Choice of the floor for a collective.
 #include <algorithm>
 #include <string>
 

@@ -3,7 +3,7 @@
 namespace kolo::bench {
 namespace {
 
-// The same loop in three instruction sets: the compiler makes the vectors.
+// The same loops for three instruction sets; the compiler vectorizes them.
 [[gnu::always_inline]] inline void scale_loop(float* x, std::size_t count, float factor) {
   for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
 }

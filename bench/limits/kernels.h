@@ -1,14 +1,14 @@
-// The inner loops of the limits, in the widest vectors of the machine that runs them.
+// Inner loops of the limits, with the widest vectors of the machine.
 #pragma once
 
 #include <cstddef>
 
 namespace kolo::bench {
 
-// x = x * factor: each byte read once and written once.
+// x = x * factor: reads and writes each byte once.
 void scale_in_place(float* x, std::size_t count, float factor);
 
-// own = slot = own + slot, in one sweep.
+// own = slot = own + slot, in one pass.
 void add_to_both(float* own, float* slot, std::size_t count);
 
 // own = own + other.

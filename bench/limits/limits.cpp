@@ -17,9 +17,9 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kLineRepeats = 15;
-constexpr int kMoreRanks = 4;  // of which bounds are shown
+constexpr int kMoreRanks = 4;  // number of ranks of the shown bounds
 
-// What the machine can do at best is nearly the same each time.
+// Times of a limit vary little, so a median beyond this factor of the 10th percentile is disturbed.
 constexpr double kUneven = 3;
 
 CoreDistance with_judgement(CoreDistance distance, const Quantiles& time_us) {
@@ -102,8 +102,8 @@ std::optional<Limit> line_limit() {
   return Limit{"cache line", "round trip, two cores", 64, quantiles(times), 0, distance};
 }
 
-// All-reduces of two ranks at every size, by each way over TCP; of the others, and of four ranks,
-// the quickest way at fewer sizes.
+// All-reduce of two ranks at every size, by each way over TCP. For the other collectives, and for
+// four ranks, the fastest way at fewer sizes.
 void add_floors(LimitReport& report, bool is_quick, bool over_shm, bool over_tcp) {
   const double seconds = is_quick ? 0.02 : 0.3;
   const std::size_t largest = (is_quick ? std::size_t{2} : std::size_t{256}) << 20;

@@ -1,19 +1,19 @@
-// kolo-bench limits: what this machine can do at best, whatever the library.
+// kolo-bench limits: what this machine can do, independent of any library and without kolo's
+// transports.
 //
-// Its parts, as `--only` names them:
+// Parts, as `--only` names them:
 //
 //   memory   all cores together read and write their own memory in place, and copy it: L2, L3, DRAM
 //   line     a cache line's round trip between two cores
 //   tcp      loopback: an 8-byte round trip
 //   library  bare UCX and libfabric: an 8-byte round trip, and a stream of 1 MiB messages
-//   shm_floor, tcp_floor   what a collective moves, over shared memory or TCP, with nothing around
+//   shm_floor, tcp_floor   the bytes of a collective over shared memory or TCP, with nothing around
 //
-// Nothing here is carried by the transports of this project.
-//
-// Floors of two ranks are emulations: all-reduce in floor.cpp, what goes one hop in one_hop.cpp,
-// messages in messages.cpp, TCP in tcp.cpp. Of more ranks they are bounds, passes.cpp and tcp.cpp:
-// the bytes that have to be read, written or sent, by all cores at once, and nobody waits for
-// anybody. None is a proof: a library that orders its passes better can be quicker by a little.
+// Floors of two ranks are emulations: all-reduce in shm_all_reduce.cpp, collectives of one hop in
+// shm_one_hop.cpp, messages in p2p_messages.cpp, TCP in tcp_loopback.cpp. Floors of more ranks are
+// bounds (shm_memory_traffic.cpp, tcp_loopback.cpp): all cores read, write or send the necessary
+// bytes at once, without waits. No floor is a proof: a library that orders its passes better can be
+// slightly faster.
 #pragma once
 
 #include <cstddef>
@@ -32,19 +32,20 @@ namespace kolo::bench {
 inline constexpr std::string_view kLimits[] = {"line",    "memory",    "tcp",
                                                "library", "shm_floor", "tcp_floor"};
 
-// One line of the table that is no collective.
+// A line of the table that is no collective.
 struct Limit {
   std::string what;
   std::string variant;
   std::size_t bytes = 0;
   Quantiles time_us;
-  double gigabytes_per_second = 0;  // 0 where only time matters
-  CoreDistance distance = {};       // how far apart the cores were then
+  double gigabytes_per_second = 0;  // 0 if only the time matters
+  CoreDistance distance = {};       // distance of the cores meanwhile
 };
 
 std::vector<Limit> memory_limits(bool is_quick);
 
-// Of float32 in place (all-to-all: apart), as the sizes of kolo-bench count: `bytes` of the whole.
+// A floor of float32 in place (all-to-all: out of place); `bytes` is the size of the whole, as in
+// kolo-bench.
 struct FloorRequest {
   Collective collective = Collective::kAllReduce;
   int ranks = 2;
@@ -53,18 +54,18 @@ struct FloorRequest {
   Pages pages = Pages::kOwn;
 };
 
-// Known are those of all collectives but a parameter server's, where every rank has an element or
-// `bytes` of two; the barrier of two ranks; and of more ranks nothing of more than 4 GiB in all.
-// Where there is a root it is rank 0.
+// Whether a floor is known. It is known for all collectives except a parameter server's, if every
+// rank has at least an element; for the barrier, of two ranks only. With more than two ranks the
+// total is at most 4 GiB. The root is rank 0.
 bool has_floor(const FloorRequest& request);
 
-// In about that many seconds, as a row of library "floor"; `algorithm` says which way was the
-// quickest. The request must have a floor, and the process two cores.
+// Measures a floor for about `seconds`; returns a row of library "floor", whose `algorithm` is the
+// fastest way. The request must have a floor, and the process two cores.
 Row shared_memory_floor(const FloorRequest& request, double seconds);
 Row tcp_floor(const FloorRequest& request, double seconds);
 
-// Of messages between two ranks, as games have them: latency is of one message one way, all else of
-// a window.
+// A floor of messages between two ranks, as in p2p passes: latency is one message one way, the
+// other kinds a window.
 struct MessagesRequest {
   P2pKind kind = P2pKind::kLatency;
   std::size_t bytes = 1;
@@ -73,43 +74,42 @@ struct MessagesRequest {
 
 struct MessagesFloor {
   double time_us = 0;
-  std::uint64_t wrong = 0;  // bytes or elements, by all ways that were tried; of a window over tcp
-                            // nothing is looked at
+  std::uint64_t wrong = 0;  // bytes or elements, over all ways; windows over tcp are
+                            // not checked
 };
 
-// Known are all but windows of less than 8 bytes, as a float of each rank's is the least, and of
-// more than 256 MiB.
+// Whether a floor is known: not for windows below 8 bytes (each rank needs a float) or above 256
+// MiB.
 bool has_floor(const MessagesRequest& request);
 
 MessagesFloor shared_memory_floor(const MessagesRequest& request, double seconds);
 MessagesFloor tcp_floor(const MessagesRequest& request, double seconds);
 
-// Of latency, with the congestion control that is the quickest.
+// The latency floor over TCP, with the fastest congestion control.
 MessagesFloor tcp_latency_floor(const MessagesRequest& request, double seconds);
 
-// What they are made of: of two ranks answered in place, through slots, in one line, ...
+// The parts of the floors above: answered in place, through slots, in one line, ...
 Row all_reduce_floor(const FloorRequest& request, double seconds);
 Row mapped_all_reduce_floor(const FloorRequest& request, double seconds);
 Row one_hop_floor(const FloorRequest& request, double seconds);
 Row memory_traffic_floor(const FloorRequest& request, double seconds);
 
-// A floor's row, of rounds for about that many seconds, with probes before and after them.
+// A floor's row from rounds for about `seconds`, with probes before and after.
 Row floor_row(const FloorRequest& request, const char* transport, const std::string& algorithm,
               int threads, double seconds, const Round& round);
 
-// Two ranks that send and receive all, and add each piece as it comes, with that congestion
+// Two ranks send and receive everything and add each piece when it arrives, with this congestion
 // control.
 Row tcp_adding(std::size_t bytes, const std::string& congestion, double seconds);
 
-// TCP both ways with each congestion control, at several sizes, and the same with the sum, with the
-// last of them.
+// TCP both ways with each congestion control at several sizes, and with the sum for the last one.
 std::vector<Row> tcp_all_reduce_floors(bool is_quick);
 
 std::vector<Limit> tcp_round_trips();
 
-// Of every provider of libfabric's that serves here, and of UCX as UCX_TLS has it: an 8-byte round
-// trip, and a stream. One that does not serve is left out, and a line to standard error says why.
-// The process must have two cores.
+// An 8-byte round trip and a stream for UCX (by UCX_TLS) and for every usable provider of
+// libfabric. Unusable ones are left out, and standard error has the reason. The process must have
+// two cores.
 std::vector<Limit> library_limits(bool is_quick);
 
 int run_limits(const Arguments& arguments);

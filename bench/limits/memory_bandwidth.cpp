@@ -1,5 +1,5 @@
-// Bandwidth of memory: every core works on a buffer of its own, all at once. Bytes read and bytes
-// written both count.
+// Memory bandwidth: every core works on its own buffer, all at once. Bytes read and bytes written
+// both count.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kLeastPerRound =
-    8 * kMiB;  // small buffers are swept often enough for the clock not to matter
+    8 * kMiB;  // small buffers are repeated, so that the clock's cost is negligible
 constexpr double kSecondsEach = 0.3;
 
 std::size_t cache_bytes(int name, std::size_t otherwise) {
@@ -30,7 +30,7 @@ using Sweep = std::function<void(float* data, std::size_t count)>;
 
 struct Level {
   const char* name;
-  std::size_t bytes;  // of each core
+  std::size_t bytes;  // per core
 };
 
 std::vector<Level> levels(std::size_t cores) {

@@ -1,11 +1,12 @@
-// Floors of messages between two ranks, as kolo-bench p2p has them (game.h): a window's messages
-// lie in a row, and all differ.
+// Floors of messages between two ranks, as kolo-bench p2p measures them (pass.h): the messages of a
+// window differ and lie one after the other.
 //
-// A window, one way or both, is so many bytes that go at once, however they are cut: the floors of
-// a broadcast and of an all-gather.
+// A window, one way or both, is a number of bytes that move at once, however they are cut. So its
+// floor is that of a broadcast or an all-gather.
 //
-// One message after the other, there and back, is emulated here, the ways those of one_hop.cpp: in
-// one line, through slots, or from memory that both reach, where each core copies a half.
+// Latency (one message after the other, there and back) is emulated here in the ways of
+// shm_one_hop.cpp: in one line, through slots, or from mapped memory, where each core copies a
+// half.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -22,7 +23,8 @@ namespace kolo::bench {
 namespace {
 
 constexpr std::size_t kShortPiece = 8 * 1024;
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of a window, as it lies there thrice
+constexpr std::size_t kMostBytes = std::size_t{256}
+                                   << 20;  // of a window, which is in memory three times
 
 class PingPong {
  public:
@@ -36,7 +38,7 @@ class PingPong {
     fill(given_.data(), 0, given_.size(), 0, pattern_);
   }
 
-  // Rank 1 gives back what it has taken.
+  // Rank 1 sends back what it received.
   template <typename Way>
   void play(int rank, const Way& way) {
     for (std::size_t i = 0; i < window_; ++i) {
@@ -63,7 +65,7 @@ class PingPong {
     }
   };
 
-  // By pieces of that length, so that the taker copies one while the giver copies the next.
+  // In pieces of kPiece bytes, so that the receiver copies one while the sender copies the next.
   template <std::size_t kPiece>
   struct ThroughSlots {
     static void give(PingPong& game, int rank, std::size_t i) {
@@ -89,7 +91,8 @@ class PingPong {
     }
   };
 
-  // The giver brings the second half. That it is read no more it learns from the answer.
+  // The sender copies the second half itself. The answer tells it that its memory is no longer
+  // read.
   struct CopiedOnce {
     static void give(PingPong& game, int rank, std::size_t i) {
       Side& mine = game.sides_[rank];
@@ -109,12 +112,12 @@ class PingPong {
 
  private:
   struct Side {
-    FullLine lines[2];  // in turn
+    FullLine lines[2];  // used in turn
     Slot slots[kSlots];
-    Flag posted;              // segments, or messages, that this rank has given
-    Flag taken;               // of the other's; copied once: own, of which the second half is there
-    std::uint64_t given = 0;  // what posted says, and what this rank has taken:
-    std::uint64_t got = 0;    // each for itself
+    Flag posted;              // segments, or messages, that this rank has sent
+    Flag taken;               // of the other's; copied once: own, with the second half copied
+    std::uint64_t given = 0;  // copy of posted, and what this rank has received:
+    std::uint64_t got = 0;    // each private to its rank
   };
 
   const std::byte* source(int giver, std::size_t i) const {
@@ -147,7 +150,7 @@ MessagesFloor by(const MessagesRequest& request, double seconds) {
   return {row_us / ways, game->wrong()};
 }
 
-// Of which both ranks give a window, or one; in whole floats.
+// The window as a collective, in whole floats: both ranks send, or one does.
 FloorRequest window_of(const MessagesRequest& request) {
   const std::size_t bytes = request.bytes * request.window / 8 * 8;
   if (request.kind == P2pKind::kBidirectional) return {Collective::kAllGather, 2, 2 * bytes};

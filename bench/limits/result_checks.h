@@ -1,5 +1,5 @@
-// What one rank's rounds of a floor give and must get: patterns as where libraries are measured,
-// with the result of every round checked before the next.
+// Test data and checks of one rank's rounds in a floor, with the pattern of library measurements.
+// The result of each round is checked before the next one.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ class ResultChecks {
   ResultChecks() = default;
   explicit ResultChecks(int contributions) { pattern_.contributions = contributions; }
 
-  // Counts what was wrong in the round that is over, if there was one, and begins the next.
+  // Counts wrong elements of the previous round, if there was one, and begins the next.
   template <typename Count>
   void next(const Count& count_wrong) {
     if (pattern_.salt > 0) wrong_ += count_wrong(pattern_);
     ++pattern_.salt;
   }
 
-  // Of the round that has begun.
+  // The pattern of the current round.
   const Pattern& pattern() const { return pattern_; }
   std::uint64_t wrong() const { return wrong_; }
 

@@ -20,18 +20,19 @@ namespace kolo::bench {
 namespace {
 
 constexpr double kMostSeconds = 0.3;
-constexpr double kFewestIterations = 100;  // where --iterations asks for fewer, it is a trial
+constexpr double kFewestIterations = 100;  // fewer --iterations make it a trial
 constexpr double kTrialSeconds = 0.001;
-constexpr std::chrono::minutes kLongest{10};  // of the largest size
-constexpr int kBeats = 8;                     // of rank 0's in a --timeout
+constexpr std::chrono::minutes kLongest{10};  // for the largest size
+constexpr int kBeats = 8;                     // heartbeats of rank 0 per --timeout
 constexpr std::string_view kBeat = "limit/beats";
 
-// Bounds of more than two ranks in shared memory are of bytes alone. Where these are fewer, what
-// takes the time is that ranks wait for each other, and a bound of 0.1 us says nothing.
+// With more than two ranks over shm the bound counts bytes only. For smaller sizes waits take the
+// time, and a bound of 0.1 us is useless.
 constexpr std::size_t kLeastBound = 32 * 1024;
 
-// Which collective's floor is one of `problem`, too: what a parameter server moves that has a share
-// on every rank; and one way, a single server's and a single worker's. None: there is no such.
+// The collective with the same floor as `problem`: a parameter server with a share on every rank
+// moves what another collective moves. One server with one worker is a broadcast. None if there is
+// no such collective.
 std::optional<Collective> floor_collective(const Problem& problem, int ranks) {
   const bool is_pair = problem.servers == 1 && ranks == 2;
   if (problem.servers > 0 && !is_pair) return std::nullopt;
@@ -48,13 +49,13 @@ std::optional<Collective> floor_collective(const Problem& problem, int ranks) {
   }
 }
 
-// Over a transport whose floors are known, in the host's memory, with nothing between the ranks.
+// Whether the transport has known floors, in host memory, without an emulated network.
 bool is_within_this_host(const Arguments& arguments, const std::string& transport) {
   return arguments.device.empty() && (transport == "shm" || transport == "tcp") &&
          network_between_ranks().empty() && available_cores().size() > 1;
 }
 
-// Where a floor speaks of the same: in place as kolo-bench has it.
+// Whether the floors measure the same work: element type, and in place as in kolo-bench.
 bool is_like(const Arguments& arguments, const std::string& transport) {
   const Problem& problem = arguments.problem;
   const bool is_apart = problem.collective == Collective::kAllToAll;
@@ -63,8 +64,8 @@ bool is_like(const Arguments& arguments, const std::string& transport) {
          floor_collective(problem, arguments.ranks) && problem.is_in_place != is_apart;
 }
 
-// Says in the store, as long as it lives, that this process is not stopped: the floor of a large
-// size takes longer than the others wait. So seldom that it costs the floor nothing.
+// Heartbeat of rank 0 in the store: the floor of a large size takes longer than the other ranks'
+// timeout. It is rare enough to cost nothing.
 class Heartbeat {
  public:
   Heartbeat(Store& store, std::chrono::milliseconds every)
@@ -81,7 +82,7 @@ class Heartbeat {
       try {
         store.add(kBeat, 1);
       } catch (const Error&) {
-        return;  // rank 0 meets the same, and says it
+        return;  // rank 0 sees the same error and reports it
       }
     }
   }
@@ -147,7 +148,7 @@ std::optional<double> RunLimit::in_turn(
   std::optional<double> found;
   try {
     found = measure(seconds());
-  } catch (const std::bad_alloc&) {  // what is asked for is measured all the same
+  } catch (const std::bad_alloc&) {  // measure the row without a limit
   }
   store_->set(key, "");
   return found;

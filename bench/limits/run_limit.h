@@ -1,5 +1,5 @@
-// What the machine allows for a row, measured in turn with its libraries: the floors of limits/ at
-// one size, or, on a device's memory, the copies of device/copies.h.
+// The machine's limit of a row, measured in turn with its libraries: floors (limits.h) at one size,
+// or on device memory the copies of device/copy_limit.h.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +18,26 @@ namespace kolo::bench {
 
 class RunLimit {
  public:
-  // `transport`: kolo's. `pages`: those of the libraries' buffers. `store`: all ranks'; a floor is
-  // measured by rank 0 while the others are asleep in it. `device`: where the buffers are; null:
-  // the host's memory.
+  // `transport` is kolo's. `pages` are those of the libraries' buffers. `store` is shared by all
+  // ranks; rank 0 measures a floor while the others sleep in the store. `device` is the device of
+  // the buffers; null: host memory.
   RunLimit(const Arguments& arguments, int rank, std::string transport,
            std::shared_ptr<Store> store, Pages pages = Pages::kOwn,
            std::shared_ptr<DeviceMemory> device = {});
 
-  // Collective, once in each pass. Microseconds, at rank 0; nothing at the others, and where no
-  // floor is known or the memory for it is lacking: known are those of has_floor (limits/limits.h)
-  // over shm and tcp, on two cores or more, without a network between the ranks (which all ranks
-  // have to know); of reductions those of float32, and in place where kolo-bench has a choice; of
-  // more than two ranks over shm those from 32 KiB on. On a device's memory: where all ranks share
-  // one device, which has room for as much again as their buffers take. Error kDeadline, at the
-  // others, where rank 0 has not said for --timeout that it is at work.
+  // Collective, once in each pass. Returns microseconds at rank 0; none at the others, or if no
+  // floor is known or there is no memory for it.
+  //
+  // Known are the floors of has_floor (limits.h) over shm and tcp, on two or more cores, without an
+  // emulated network between the ranks. All ranks must agree on this. Reductions must be of
+  // float32, and in place if kolo-bench has a choice. With more than two ranks over shm, sizes
+  // start at 32 KiB. On device memory all ranks must share one device with room for a second copy
+  // of their buffers.
+  //
+  // Error kDeadline at the others if rank 0 gives no sign of life for --timeout.
   std::optional<double> measure(std::size_t bytes);
 
-  // The same of messages between two ranks, in the host's memory.
+  // The same for messages between two ranks, in host memory.
   std::optional<double> measure(const MessagesRequest& messages);
 
  private:

@@ -1,20 +1,18 @@
-// Floors of a two-rank all-reduce in shared memory: the same passes over the same memory, with
-// flags and nothing else.
+// Floors of a two-rank all-reduce in shared memory: the passes over memory and flags, nothing else.
 //
 // *Mapped*: both ranks can reach both buffers. Each adds its half of both, and writes the sum to
 // both.
 //
-// *Private*: two flags per segment.
-// Each rank owns half of the elements. Segment by segment it copies what the other owns into a slot
-// of shared memory; the other adds the slot to its own half and, in the same sweep, overwrites the
-// slot with the sum; the first reads it back. So a core that reads a line also writes it: the line
-// changes hands once, not twice. Two slots per rank, so that one is filled while the other is being
-// answered.
+// *Private*: two flags per segment. Each rank owns half of the elements. It copies the half that
+// the other owns into slots, segment by segment. The owner adds the slot to its own half and
+// overwrites the slot with the sum in the same pass. The first rank reads the sum back. So a core
+// that reads a line also writes it, and the line changes cores once, not twice. A rank has two
+// slots: one is filled while the other is answered.
 //
-// Between rounds each rank checks its result and rewrites its buffer as kolo-bench has it done
-// where it measures a library (pattern.h). That takes longer than the round, while other tenants of
-// the machine use the last level of cache as well: with 8 MiB a rank (32 MiB of cache), a round
-// directly after a plain fill takes 105 to 120 us, one 1 ms later 195 to 230, one 4 ms later 370.
+// Between rounds each rank checks its result and writes new input, as kolo-bench does for a library
+// (pattern.h). This takes longer than the round. Meanwhile other tenants of the machine use the
+// last level of cache. With 8 MiB a rank (32 MiB of cache), a round directly after a plain fill
+// takes 105 to 120 us, one 1 ms later 195 to 230, one 4 ms later 370.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -33,10 +31,10 @@ namespace {
 struct Side {
   Slot slots[kSlots];
   Flag posted;    // segments that this rank has put into its slots
-  Flag answered;  // segments of the other's slots that this rank has summed
+  Flag answered;  // segments in the other's slots that this rank has summed
 };
 
-// What both floors sum: a buffer for each rank, which owns half of the elements.
+// The data of both floors: a buffer per rank, which owns half of the elements.
 class Buffers {
  public:
   explicit Buffers(const FloorRequest& request)

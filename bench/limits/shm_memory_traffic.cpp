@@ -1,8 +1,9 @@
-// A bound for more than two ranks in shared memory: what a collective has to read and write, by all
-// cores at once, each working on its share of every rank's data; nobody waits for anybody. Pieces
-// of 64 KiB, so that what several ranks need is read from memory once. What is given was just
-// rewritten, by the core that reads it, which is kinder than the truth, and what came was checked
-// (see floor.cpp).
+// Bound for more than two ranks in shared memory: the bytes that a collective must read and write.
+// All cores work at once, each on its share of every rank's data, without waits. With pieces of 64
+// KiB, data that several ranks need is read from memory only once.
+//
+// Inputs were just written by the core that reads them, which favors the bound. Results are checked
+// (see shm_all_reduce.cpp).
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -23,7 +24,7 @@ bool is_scan(Collective collective) {
   return collective == Collective::kScan || collective == Collective::kExclusiveScan;
 }
 
-// Whether ranks have to do with all of each other's data, and not with shares.
+// Whether every rank works on all data instead of shares.
 bool is_whole(Collective collective) {
   return collective == Collective::kAllReduce || collective == Collective::kBroadcast ||
          collective == Collective::kReduce || is_scan(collective);
@@ -80,14 +81,14 @@ class MemoryTraffic {
     return all[static_cast<std::size_t>(rank)].data();
   }
 
-  // What one thread does of a range.
+  // One thread's part of a range.
   Share share(std::size_t begin, std::size_t end, int thread) const {
     const auto all = static_cast<std::size_t>(threads_);
     const auto mine = static_cast<std::size_t>(thread);
     return {begin + (end - begin) * mine / all, begin + (end - begin) * (mine + 1) / all};
   }
 
-  // Which `owner` gives or gets.
+  // The chunk of `owner`.
   Share chunk_of(int owner) const {
     const auto all = static_cast<std::size_t>(ranks_);
     const auto first = static_cast<std::size_t>(owner);
@@ -103,7 +104,7 @@ class MemoryTraffic {
     return share(chunk.begin, chunk.end, thread);
   }
 
-  // Of what one thread did.
+  // Wrong elements in one thread's part.
   std::uint64_t count_wrong(int thread, const Pattern& pattern) {
     std::uint64_t wrong = 0;
     for (int owner = 0; owner < ranks_; ++owner) {
@@ -139,13 +140,13 @@ class MemoryTraffic {
       case Collective::kAllToAll:
         return count_wrong_copies(of(results_, rank) + range.begin, range.begin, count, rank,
                                   pattern);
-      default:  // an all-reduce's passes leave what was given
+      default:  // the passes of an all-reduce do not change the data
         return count_wrong_copies(data, range.begin, count, rank, pattern);
     }
   }
 
-  // Of what `rank` gives, the elements that this thread itself checks afterwards: nobody waits
-  // between the two.
+  // Writes the part of `rank`'s input that this thread also checks later, so no wait is needed in
+  // between.
   void give(int rank, int thread, const Pattern& pattern) {
     const auto rewrite = [&](Share range) {
       fill(of(data_, rank) + range.begin, range.begin, range.end - range.begin, rank, pattern);
@@ -168,7 +169,7 @@ class MemoryTraffic {
     }
   }
 
-  // Between `owner` and all others, piece by piece.
+  // Moves data between `owner` and all other ranks, piece by piece.
   void move_pieces(Share range, int owner) {
     for (std::size_t begin = range.begin; begin < range.end; begin += kPiece) {
       const std::size_t count = std::min(kPiece, range.end - begin);
@@ -176,9 +177,9 @@ class MemoryTraffic {
     }
   }
 
-  // Every rank's result from that of the rank before it.
+  // Computes every rank's result from the previous rank's.
   void scan_pieces(Share range) {
-    std::vector<float> before(kPiece);  // the sum of all ranks so far
+    std::vector<float> before(kPiece);  // the sum of all previous ranks
     std::vector<float> own(kPiece);
     for (std::size_t begin = range.begin; begin < range.end; begin += kPiece) {
       const std::size_t count = std::min(kPiece, range.end - begin);
@@ -201,7 +202,7 @@ class MemoryTraffic {
   void move(int rank, int owner, std::size_t begin, std::size_t count) {
     float* own = of(data_, owner) + begin;
     float* other = of(data_, rank) + begin;
-    if (collective_ == Collective::kAllToAll) {  // a share of every rank's for the owner
+    if (collective_ == Collective::kAllToAll) {  // every rank's share for the owner
       std::memcpy(of(results_, rank) + begin, other, count * sizeof(float));
     } else if (collective_ == Collective::kScatter) {
       if (rank == 0 && owner != 0) std::memcpy(own, other, count * sizeof(float));
@@ -217,7 +218,7 @@ class MemoryTraffic {
   int threads_;
   std::size_t count_;
   std::vector<FloatBuffer> data_;
-  std::vector<FloatBuffer> results_;  // of an all-to-all
+  std::vector<FloatBuffer> results_;  // for all-to-all
   std::vector<ResultChecks> checks_;  // by thread
 };
 

@@ -1,17 +1,17 @@
-// Floors of two ranks in shared memory where what one gives goes one hop: all but the all-reduce;
-// the barrier, which gives nothing; and an all-reduce of so little that each rank gives all of it.
-// Three ways, of which the quickest counts:
+// Floors of two ranks in shared memory for collectives of one hop: all except all-reduce; the
+// barrier, without data; and an all-reduce so small that each rank sends all of it. There are three
+// ways, of which the fastest counts:
 //
 //   in one line     up to 56 bytes travel in the cache line of the flag that announces them
 //
-//   through slots   the giver copies segments of 64 KiB into two slots in turn, and the taker takes
-//                   them from there: two passes, the second from cache
+//   through slots   the sender copies segments of 64 KiB into two slots in turn, and the receiver
+//                   copies them out: two passes, the second from cache
 //
-//   copied once     the taker takes from the giver's memory, as where that is mapped, or where the
-//                   kernel could copy between processes at no cost; where only one gives, it brings
-//                   the second half itself, so that both cores work
+//   copied once     the receiver copies from the sender's memory, as if mapped, or as if the kernel
+//                   copied between processes for free. If only one rank sends, it copies the second
+//                   half itself, so that both cores work
 //
-// What is given was just rewritten by its owner, and what came was checked (see floor.cpp).
+// Inputs were just written by their owner, and results are checked (see shm_all_reduce.cpp).
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -31,15 +31,15 @@ namespace {
 constexpr std::size_t kPerSlot = kSlotBytes / sizeof(float);
 
 struct Side {
-  FullLine lines[2];  // in turn: the other may still read the one before
+  FullLine lines[2];  // in turn: the other rank may still read the previous one
   Slot slots[kSlots];
   Flag posted;  // segments put into the slots
-  Flag taken;   // segments of the other's slots that this rank has taken
-  Flag ready;   // rounds: what this rank gives may be read
-  Flag done;    // rounds: this rank has taken all
+  Flag taken;   // segments that this rank has taken from the other's slots
+  Flag ready;   // rounds: this rank's input may be read
+  Flag done;    // rounds: this rank has received everything
 };
 
-// Of one rank's data.
+// A range of one rank's data.
 struct Range {
   std::size_t begin = 0;
   std::size_t count = 0;
@@ -137,7 +137,7 @@ class Pair {
   }
 
  private:
-  // What `rank` gives to the other, as a range of its data.
+  // The range of its data that `rank` sends to the other.
   Range gives(int rank) const {
     const std::size_t own = rank == 0 ? 0 : half_;
     const std::size_t others = half_ - own;
@@ -164,7 +164,7 @@ class Pair {
     }
   }
 
-  // Of what the other gives, elements from `first` on, to where they belong at `rank`.
+  // Stores received elements from `first` on at their place at `rank`, or adds them.
   void take(int rank, const float* source, std::size_t first, std::size_t count) {
     const std::size_t own = rank == 0 ? 0 : half_;
     float* data = data_[rank].data();
@@ -194,7 +194,7 @@ class Pair {
     }
   }
 
-  // An all-to-all's share that stays.
+  // Copies the own share of an all-to-all.
   void keep(int rank) {
     if (collective_ != Collective::kAllToAll) return;
     const std::size_t own = rank == 0 ? 0 : half_;
@@ -236,13 +236,13 @@ class Pair {
   std::size_t count_;
   std::size_t half_;
   FloatBuffer data_[2];
-  FloatBuffer results_[2];  // of an all-to-all
+  FloatBuffer results_[2];  // for all-to-all
   ResultChecks checks_[2] = {ResultChecks(2), ResultChecks(2)};
   Flag rounds_[2];
   Side sides_[2];
 };
 
-// By the rank that gives more.
+// Bytes sent by the rank that sends more.
 std::size_t given_bytes(const FloorRequest& request) {
   switch (request.collective) {
     case Collective::kAllReduce:

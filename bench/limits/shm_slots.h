@@ -1,5 +1,5 @@
-// What the emulations of shared memory are made of: flags that one rank writes and the other waits
-// for, and slots of a segment each.
+// Flags and slots of the shared-memory emulations: one rank writes a flag, and the other waits for
+// it. A slot holds a segment.
 #pragma once
 
 #include <atomic>
@@ -10,13 +10,13 @@
 namespace kolo::bench {
 
 inline constexpr std::size_t kSlotBytes = 64 * 1024;
-inline constexpr std::size_t kSlotPadding = 1088;  // slots do not share offsets within a page
-inline constexpr std::size_t kSlots = 2;  // per rank, so that one is filled while the other is read
+inline constexpr std::size_t kSlotPadding = 1088;  // keeps slots at different offsets within a page
+inline constexpr std::size_t kSlots = 2;  // per rank: one is filled while the other is read
 
-// What the cache line of a flag carries beside it.
+// Payload bytes that fit into the cache line of a flag.
 inline constexpr std::size_t kLineBytes = 56;
 
-// Spins, and yields where the other's core seems to be taken by somebody else.
+// Spins, then yields, as the other rank's core may be busy with another program.
 inline void wait_for(const std::atomic<std::uint64_t>& count, std::uint64_t least) {
   constexpr int kSpins = 20'000;
   for (int spin = 0; count.load(std::memory_order_acquire) < least; ++spin) {
@@ -24,7 +24,7 @@ inline void wait_for(const std::atomic<std::uint64_t>& count, std::uint64_t leas
   }
 }
 
-// A count that only grows, alone in its cache line; one rank writes it.
+// An increasing count in a cache line of its own, written by one rank.
 struct alignas(64) Flag {
   std::atomic<std::uint64_t> count{0};
 
@@ -33,7 +33,7 @@ struct alignas(64) Flag {
   void wait_for(std::uint64_t value) const { bench::wait_for(count, value); }
 };
 
-// Such a line: what it carries is there once its sequence is.
+// A cache line with payload, which is valid once the sequence number is.
 struct alignas(64) FullLine {
   std::atomic<std::uint64_t> sequence{0};
   std::byte bytes[kLineBytes];

@@ -1,17 +1,17 @@
-// TCP over loopback, busy-polled: what is left when only the kernel is in the way.
+// TCP over loopback, busy-polled: only the kernel's costs remain.
 //
-// Floor of a two-rank all-reduce: each rank sends n bytes and receives n (half of them twice over),
-// so it takes no less than n both ways at once. Half-size messages that stay in cache have been
-// seen to beat it by a little. The other collectives of two ranks: half of n each way, of a
-// broadcast all one way, of a barrier 8 bytes each way.
+// Floor of a two-rank all-reduce: each rank sends n bytes and receives n, so it takes at least the
+// time of n bytes both ways at once. Half-size messages that stay in cache can be slightly faster.
+// Other collectives of two ranks: half of n each way; broadcast, reduce and scans all one way;
+// gather and scatter half one way; barrier 8 bytes each way.
 //
-// Beside it a program that also adds: what an all-reduce cannot do without, and a floor of bytes
-// does not have. Its sums go elsewhere, so that nothing need be copied before it is sent; a piece
-// is added as soon as it has come, while it is in cache.
+// A second program also adds, which an all-reduce must do and a floor of bytes does not. Its sums
+// go elsewhere, so that nothing is copied before it is sent. A piece is added when it arrives,
+// while it is in cache.
 //
-// A bound for more ranks: all bytes that they have to send together (2 (n - 1) times the data for
-// an all-reduce, n - 1 times for the others), both ways between the cores, in pairs, one connection
-// each.
+// Bound for more ranks: all bytes that the ranks must send together, both ways between pairs of
+// cores, one connection per pair: 2 (n - 1) times the data for an all-reduce, (n - 1) / n times for
+// gather and scatter, n - 1 times for the others.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -42,14 +42,14 @@ namespace {
 using posix::Descriptor;
 using Pair = std::array<Descriptor, 2>;
 
-// Bytes of a call at most: both ways shorter ones are quicker, as they overlap; one way a whole
-// one.
+// Maximum bytes of a call: both ways shorter calls are faster, as they overlap; one way whole ones
+// are.
 constexpr std::size_t kShortCall = 512 * 1024;
 constexpr std::size_t kWholeCall = std::size_t{1} << 30;
 constexpr std::size_t kRoundTrips = 200;
 constexpr int kPolls = 500;
 
-// `congestion`: a congestion control of the kernel; empty for the machine's own.
+// `congestion` is a congestion control of the kernel; empty: the machine's default.
 Pair connected_pair(const std::string& congestion) {
   const Descriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!listener.is_open()) posix::throw_system("kolo-bench: a socket on 127.0.0.1");
@@ -88,11 +88,11 @@ std::size_t moved(ssize_t result) {
   posix::throw_system("kolo-bench: moving bytes over loopback");
 }
 
-// Nothing is done with what has come.
+// Ignores received data.
 constexpr auto kLeftAsItIs = [](std::size_t) {};
 
-// Sends and receives so many bytes, whichever is possible, from and to buffers that are gone
-// through again and again. `take` is told how many bytes there are whenever more have come.
+// Sends and receives the given numbers of bytes, whichever is possible, through buffers that are
+// reused cyclically. `take` gets the number of received bytes whenever more have arrived.
 template <typename Take>
 void exchange(int socket, std::span<const char> out, std::size_t to_send, std::span<char> in,
               std::size_t to_receive, const Take& take, std::size_t most = kShortCall) {
@@ -114,14 +114,13 @@ void exchange(int socket, std::span<const char> out, std::size_t to_send, std::s
       if (more > 0) take(received);
     }
     fruitless = sent + received == before ? fruitless + 1 : 0;
-    if (fruitless > kPolls)
-      std::this_thread::yield();  // the other's core is taken by somebody else
+    if (fruitless > kPolls) std::this_thread::yield();  // another program may have the other core
   }
 }
 
-// What goes over one connection, and through buffers of what length.
+// Bytes over one connection in each direction, and the buffer length.
 struct Traffic {
-  int pairs = 1;               // at once, each on two cores
+  int pairs = 1;               // connections at once, each on two cores
   std::size_t from_first = 0;  // bytes
   std::size_t from_second = 0;
   std::size_t buffer = 0;
@@ -129,7 +128,7 @@ struct Traffic {
   std::size_t from(int side) const { return side == 0 ? from_first : from_second; }
 };
 
-// Between two ranks, all of one rank's data.
+// Whether two ranks send all data in one direction.
 bool goes_one_way(Collective collective) {
   return collective == Collective::kBroadcast || collective == Collective::kReduce ||
          collective == Collective::kScan || collective == Collective::kExclusiveScan;
@@ -167,7 +166,7 @@ std::vector<std::string> congestion_controls() {
   return {machine, "reno"};
 }
 
-// Two threads for each pair of sockets.
+// Uses two threads for each pair of sockets.
 Row measure(const FloorRequest& request, const std::string& congestion, bool is_machine_default,
             std::size_t call, double seconds) {
   const Traffic traffic = traffic_of(request);
@@ -192,7 +191,7 @@ Row measure(const FloorRequest& request, const std::string& congestion, bool is_
                    static_cast<int>(threads), seconds, round);
 }
 
-// Of two ranks; the sums are checked.
+// The all-reduce of two ranks with addition; the sums are checked.
 class Adding {
  public:
   Adding(std::size_t bytes, const std::string& congestion)
@@ -246,7 +245,7 @@ class Adding {
   std::array<Side, 2> sides_;
 };
 
-// Messages that go there and back, one after the other, from and to places in a row.
+// Messages there and back, one after the other, at consecutive places in memory.
 class PingPong {
  public:
   PingPong(const std::string& congestion, std::size_t bytes, std::size_t window)
@@ -254,14 +253,14 @@ class PingPong {
     in_ = {out_, out_};
   }
 
-  // Other bytes than in the round that is over.
+  // Writes other bytes than in the previous round.
   void rewrite() {
     wrong_ = wrong();
     ++byte_;
     std::ranges::fill(out_, byte_);
   }
 
-  // Bytes that have not come back as they went, in all rounds.
+  // Bytes that came back different from what was sent, over all rounds.
   std::uint64_t wrong() const {
     const auto right = std::ranges::count(in_[0], byte_);
     return wrong_ + in_[0].size() - static_cast<std::size_t>(right);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTrialRounds = 3;
 constexpr int kFewestRounds = 3;
-constexpr double kLongest = 3;  // times what was asked for: then the cores are not ours alone
+constexpr double kLongest = 3;  // times the requested time: other programs have the cores
 constexpr int kSpins = 20'000;  // then yield: there may be fewer cores than threads
 
 class SpinBarrier {
@@ -40,7 +40,7 @@ class SpinBarrier {
   alignas(64) std::atomic<int> phase_{0};
 };
 
-// Threads wait at the gate until all have been started: where one cannot be, no other waits for it.
+// Threads wait at the gate until all have started, so no thread waits for one that could not start.
 enum Gate : int { kClosed, kOpen, kGoHome };
 
 void start_together(int threads, std::atomic<int>& gate, const std::function<void(int)>& run) {
@@ -53,20 +53,20 @@ void start_together(int threads, std::atomic<int>& gate, const std::function<voi
     for (int thread = 0; thread < threads; ++thread) team.emplace_back(run, thread);
   } catch (...) {
     open(kGoHome);
-    throw;  // which waits for them
+    throw;  // joins the threads
   }
   open(kOpen);
 }
 
 using Microseconds = std::chrono::duration<double, std::micro>;
 
-// Of every round, in microseconds.
+// Times of every round, in microseconds.
 struct Times {
   std::vector<double> work;   // of the slowest thread
-  std::vector<double> whole;  // with what prepares it
+  std::vector<double> whole;  // including preparation
 };
 
-// As many rounds as fit into `seconds`, but for the fewest.
+// Runs up to `rounds` rounds; stops after `seconds`, but not before kFewestRounds.
 Times play(int threads, int rounds, double seconds, const Round& round) {
   SpinBarrier barrier(threads);
   const std::vector<int> cores = available_cores();

@@ -1,5 +1,5 @@
-// Threads bound to cores that start together, again and again; each round takes as long as its
-// slowest.
+// Team of threads, bound to cores, that run timed rounds together; a round takes as long as its
+// slowest thread.
 #pragma once
 
 #include <functional>
@@ -8,20 +8,20 @@
 namespace kolo::bench {
 
 struct Round {
-  std::function<void(int thread)> prepare;  // not timed; empty: nothing to prepare
-  std::function<void(int thread)> work;     // timed, after all are prepared
+  std::function<void(int thread)> prepare;  // not timed; may be empty
+  std::function<void(int thread)> work;     // timed, starts after all are prepared
 };
 
-// The longest time of any thread, in microseconds, for each of `rounds` rounds after one that is
-// not counted. What a thread throws is thrown here.
+// For each of `rounds` rounds, the longest time of any thread in microseconds; one more round
+// before is not counted. Exceptions of threads are rethrown.
 std::vector<double> time_together(int threads, int rounds, const Round& round);
 
-// Rounds for about that many seconds, between 3 and 1000, when one takes `us` microseconds.
+// Number of rounds for about `seconds`, between 3 and 1000, if one takes `us` microseconds.
 int rounds_for(double seconds, double us);
 
-// The same, of as many rounds as fit, with what prepares them: by the quickest of a short trial, as
-// one that was interrupted says nothing. No more than 3 begin after 3 times `seconds`, however long
-// others have the cores.
+// The same with as many rounds as fit into `seconds`, including preparation. The estimate is the
+// fastest round of a short trial, as interrupted rounds are too long. After 3 times `seconds` at
+// most 3 rounds have begun, however busy the cores are.
 std::vector<double> time_for(int threads, double seconds, const Round& round);
 
 }  // namespace kolo::bench
