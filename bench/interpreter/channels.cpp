@@ -33,7 +33,7 @@ class NullChannel final : public Channel {
 
 }  // namespace
 
-// Ranks enter a room together, so each needs a thread until all are in.
+// Making inproc transports is collective, so each rank needs a thread meanwhile.
 InprocRanks::InprocRanks(int size) : transports_(static_cast<std::size_t>(size)) {
   const std::shared_ptr<Store> store = make_local_store();
   InprocSettings settings;

@@ -1,4 +1,5 @@
-// Channels to measure over: ranks of inproc held by one thread, and channels that lead nowhere.
+// Channels for the interpreter benchmark: all ranks of inproc in one thread, and channels without
+// data.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace kolo::bench {
 
 inline constexpr std::size_t kInterpreterSegment = 64 * 1024;
 
-// All ranks' ends of inproc.
+// The inproc transports of all ranks.
 class InprocRanks {
  public:
   explicit InprocRanks(int size);
@@ -21,14 +22,14 @@ class InprocRanks {
   Channel& channel(int rank, int peer) {
     return transports_[static_cast<std::size_t>(rank)]->channel(peer);
   }
-  // By rank, null for `rank` itself: as an executor wants them.
+  // By rank, null for `rank` itself, as an executor expects.
   std::vector<Channel*> channels(int rank);
 
  private:
   std::vector<std::unique_ptr<Transport>> transports_;
 };
 
-// Channels of rank `rank` that take no segment and bring none: enough for a plan.
+// Channels of rank `rank` that accept and deliver no segments; sufficient for a plan.
 class NullChannels {
  public:
   NullChannels(int rank, int size);
@@ -43,7 +44,7 @@ class NullChannels {
   std::vector<Channel*> channels_;
 };
 
-// Of an all-reduce of `count` float32 sums in segments of kInterpreterSegment.
+// Header and binding of an all-reduce of `count` float32 sums in segments of kInterpreterSegment.
 CallHeader sum_header(std::size_t count);
 Binding binding_of(const float* in, float* out, std::size_t count);
 

@@ -1,6 +1,6 @@
-// What an operation costs before its bytes count: 8 bytes between two ranks that one thread plays
-// in turn, and a job of one rank. The executor's share has the header in it (who calls what,
-// written and compared), which the hand-written loop has not.
+// Fixed cost of an operation: 8 bytes between two ranks that one thread runs alternately, and a job
+// of one rank. The executor also writes and compares the call header, which the hand-written loop
+// does not have.
 #include <array>
 #include <chrono>
 #include <functional>
@@ -57,7 +57,7 @@ void require(const Data& out, float expected) {
   }
 }
 
-// The ring of two with one element for each: send, reduce and send, receive.
+// The ring of two ranks with one element each: send, reduce and send, receive.
 class Exchange {
  public:
   void run_by_hand() {
@@ -128,7 +128,7 @@ InterpreterRow one_rank(bool is_quick) {
   Data out{};
   const auto by_hand = [&] {
     out = in;
-    asm volatile("" : : "r"(out.data()) : "memory");  // the copy is wanted each time
+    asm volatile("" : : "r"(out.data()) : "memory");  // keeps the compiler from removing the copy
   };
   const Pair pair = in_turn(is_quick, by_hand, [&] {
     executor.start(binding_of(in.data(), out.data(), kCount));

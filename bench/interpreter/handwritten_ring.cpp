@@ -11,9 +11,9 @@ namespace kolo::bench {
 namespace {
 
 constexpr int kSpins = 200;
-constexpr std::size_t kSlices = 2;  // with three ranks and more
+constexpr std::size_t kSlices = 2;  // with three or more ranks
 
-// The first non-null that `attempt` returns.
+// Repeats `attempt` until it returns non-null.
 template <typename Attempt>
 auto insist(const Attempt& attempt) {
   SpinWait spinning;
@@ -39,7 +39,7 @@ void SpinWait::wait() {
   relax();
 }
 
-// Elements [begin, begin + length): a rank's share, or a segment of it.
+// Elements [begin, begin + length): a chunk, or a segment of it.
 struct HandwrittenRing::Chunk {
   std::size_t begin = 0;
   std::size_t length = 0;
@@ -48,7 +48,7 @@ struct HandwrittenRing::Chunk {
   std::size_t segments(std::size_t per_segment) const {
     return (length + per_segment - 1) / per_segment;
   }
-  // Empty where there is no such segment.
+  // Empty if there is no such segment.
   Chunk segment(std::size_t index, std::size_t per_segment) const {
     const std::size_t first = std::min(index * per_segment, length);
     return {begin + first, std::min(per_segment, length - first)};
@@ -73,7 +73,8 @@ void HandwrittenRing::all_reduce(const float* in, float* out, std::size_t count)
   }
 }
 
-// --- two ranks: the other overwrites my segment with the sum; three stages, a turn apart ---
+// --- two ranks: the peer overwrites this rank's segment with the sum; three stages, one turn apart
+// ---
 
 std::size_t HandwrittenRing::turns_of_two(std::size_t count) const {
   return chunk(0, count).segments(segment_bytes / sizeof(float)) + 2;
@@ -101,7 +102,7 @@ void HandwrittenRing::turn_of_two(const float* in, float* out, std::size_t count
   }
 }
 
-// --- three and more: partial sums travel, then complete chunks; two slices a turn ---
+// --- three or more ranks: partial sums travel, then complete chunks; two slices per turn ---
 
 void HandwrittenRing::turn_of_many(const float* in, float* out, std::size_t count,
                                    std::size_t turn) const {

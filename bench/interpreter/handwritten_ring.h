@@ -1,9 +1,8 @@
-// The ring all-reduce as one would write it for its own sake, to be held against the executor.
+// Ring all-reduce written by hand, as the reference for the executor.
 //
-// The same work as the schedule of algorithms/ring.cpp, in the same order: the same chunks,
-// segments, slices and turns, the same slots and views, the same reduction kernel. There is no
-// schedule, no table, no header, and no way to stop in the middle and go on later: whoever must
-// wait spins.
+// It does the same work as the schedule of algorithms/ring.cpp in the same order: the same chunks,
+// segments, slices and turns, slots and views, and reduction kernel. It has no schedule, no table
+// and no header, and cannot stop and continue: a waiting rank spins.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace kolo::bench {
 
-// Spins a while, then yields: there may be fewer cores than ranks.
+// Spins, then yields, as there may be fewer cores than ranks.
 class SpinWait {
  public:
   void wait();
@@ -33,8 +32,8 @@ struct HandwrittenRing {
 
   void all_reduce(const float* in, float* out, std::size_t count) const;
 
-  // Of two ranks, who answer in place: turns [0, turns()) in order. When both ranks' turns are
-  // played one after the other by one thread, none has to wait.
+  // For two ranks that answer in place: turns [0, turns()) in order. If one thread runs each turn
+  // for both ranks, neither has to wait.
   std::size_t turns_of_two(std::size_t count) const;
   void turn_of_two(const float* in, float* out, std::size_t count, std::size_t turn) const;
 

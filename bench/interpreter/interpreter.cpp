@@ -19,7 +19,7 @@ std::string verdict_of(double value, double limit) {
   return limit < 0 ? "-" : fmt::format("{:g} {}", limit, is_over(value, limit) ? "over" : "ok");
 }
 
-// Enough digits for what is small, and none behind the point for what is not.
+// Two decimals for small numbers, none for large ones.
 std::string number(double value) { return fmt::format("{:.{}f}", value, value < 100 ? 2 : 0); }
 
 void print(const char* about, const std::vector<InterpreterRow>& rows) {

@@ -1,5 +1,5 @@
-// Writing one rank's schedule and compiling it, and what the plan holds; then finding a plan again
-// and starting it. The channels lead nowhere, as a plan moves nothing.
+// Planning cost: writing and compiling one rank's schedule, and the plan's memory; then finding and
+// starting an existing plan. The channels carry no data, as a plan moves nothing.
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -31,7 +31,7 @@ double since(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-// Addresses for as many bytes as a message has, and no memory.
+// An address range as long as a message, without memory.
 class Addresses {
  public:
   explicit Addresses(std::size_t bytes)
@@ -62,7 +62,7 @@ Schedule write(const Algorithm& algorithm, int rank, int size) {
   return algorithm.write(request);
 }
 
-// Median microseconds to write and to compile, at the rank that takes longest of three.
+// Median microseconds to write and compile; the slowest of three ranks.
 double planning_us(const Algorithm& algorithm, int size, int repeats) {
   double longest = 0;
   for (const int rank : {0, size / 2, size - 1}) {
@@ -78,7 +78,7 @@ double planning_us(const Algorithm& algorithm, int size, int repeats) {
   return longest;
 }
 
-// Bytes that a started plan holds.
+// Bytes of a started plan.
 std::size_t memory_of(const Algorithm& algorithm, int size, std::size_t message,
                       const InterpreterRequest& request, const Addresses& data) {
   const NullChannels nowhere(size / 2, size);
@@ -101,7 +101,7 @@ PlanRow row_of(const Algorithm& algorithm, int size, const InterpreterRequest& r
   return row;
 }
 
-// --- plans that were made before ---
+// --- existing plans ---
 
 double median_ns(int rounds, int repeats, const std::function<void()>& work) {
   std::vector<double> times;

@@ -1,7 +1,7 @@
-// Long all-reduces: whether the table costs more than a loop, segment for segment.
+// Long all-reduces: cost of the schedule over a loop, per segment.
 //
-// The two take turns, round by round, over the same channels and buffers, and what is judged is the
-// median of the rounds' ratios: what disturbs the machine for longer than a round disturbs both.
+// The two run in turn, round by round, over the same channels and buffers. The median of the
+// rounds' ratios is judged, as a disturbance longer than a round affects both.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ float given(int rank, std::size_t index) {
   return static_cast<float>((index + static_cast<std::size_t>(rank) * 31) % kModulus);
 }
 
-// One rank: its buffers, and both ways to sum them.
+// One rank: its buffers, and both ways to compute the sums.
 class Rank {
  public:
   Rank(InprocRanks& room, int rank, int size, std::size_t count)
@@ -91,7 +91,7 @@ Ranks make_ranks(InprocRanks& room, int size, std::size_t bytes) {
   return ranks;
 }
 
-// Times of rounds that were by hand and interpreted in turn.
+// The row of alternating times: by hand, interpreted, by hand, ...
 InterpreterRow row_of(const std::string& what, std::size_t bytes,
                       const std::vector<double>& times) {
   std::vector<double> by_hand, interpreted, ratios;
@@ -110,7 +110,7 @@ InterpreterRow row_of(const std::string& what, std::size_t bytes,
           kMostRatio};
 }
 
-// A team's first round is not counted; odd ones are by hand.
+// A team's first round is not counted; odd rounds are by hand.
 bool is_by_hand(int round) { return round % 2 == 1; }
 
 InterpreterRow in_threads(int size, std::size_t bytes, int rounds) {
@@ -179,7 +179,7 @@ std::vector<InterpreterRow> streaming_rows(const InterpreterRequest& request) {
   const bool has_cores = available_cores().size() >= static_cast<std::size_t>(request.ranks);
   for (const std::size_t bytes : sizes) {
     rows.push_back(in_threads(request.ranks, bytes, rounds_of(bytes, request.is_quick)));
-    if (!has_cores) rows.back().limit = -1;  // then the kernel's scheduler is what is measured
+    if (!has_cores) rows.back().limit = -1;  // this would measure the kernel's scheduler
   }
   for (const std::size_t bytes : sizes) {
     rows.push_back(in_one_thread(bytes, rounds_of(bytes, request.is_quick)));
