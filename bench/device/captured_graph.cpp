@@ -35,7 +35,7 @@ class Captured final : public Library {
   }
   bool enqueues() const override { return true; }
 
-  // What a capture refuses it refuses before anything is sent, on all ranks.
+  // A capture is refused before anything is sent, on all ranks.
   std::string objection(const Problem&) const override {
     if (!objection_) objection_ = try_capture();
     return *objection_;
@@ -66,7 +66,7 @@ class Captured final : public Library {
     return {};
   }
 
-  // The wait ends once all ranks have captured it: from then on no host has a part in a launch.
+  // The wait ends after all ranks have captured it. After that, no host takes part in a launch.
   void capture(const Problem& problem, const void* in, void* out) {
     graph_ = nullptr;
     graph_ = memory_->capture([&] { caller_.begin(problem, in, out).wait(); });
@@ -81,7 +81,7 @@ class Captured final : public Library {
   AsyncCaller caller_;
   mutable std::optional<std::string> objection_;
   std::shared_ptr<DeviceGraph> graph_;
-  Problem problem_;  // of graph_, and its buffers
+  Problem problem_;  // the problem and the buffers of graph_
   const void* in_ = nullptr;
   void* out_ = nullptr;
 };

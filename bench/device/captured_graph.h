@@ -1,8 +1,8 @@
-// kolo's calls captured into a graph of the device's, which every run launches once more.
+// kolo's calls captured into a CUDA graph, which every run launches.
 //
-// A graph is of one problem and its buffers: the first run of another captures it and makes it
-// ready, so what that takes is in the time of the first call, and in no other. In between a run is
-// the launch alone, which asks nothing of the communicator.
+// A graph is for one problem and its buffers. The first run of another problem captures and
+// prepares it, so that time is part of the first call only. Later runs are only the launch, without
+// the communicator.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace kolo::bench {
 
-// What --captured calls it, as --against calls peers.
+// Its name in the table, like the names of --against.
 inline constexpr const char* kCaptured = "captured";
 
-// Over channels of its own, so that calls which are not captured take the way that they take
-// without it. `request.device` is not null; collective over the request's ranks. objection() says
-// so where the transport cannot be captured, and is collective the first time.
+// Makes the captured library with its own channels, so that uncaptured calls take their normal
+// path. `request.device` must not be null. Collective over the request's ranks. objection() says if
+// the transport cannot be captured; its first call is collective.
 std::unique_ptr<Library> make_captured(const LibraryRequest& request);
 
 }  // namespace kolo::bench

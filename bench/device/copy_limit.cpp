@@ -14,13 +14,13 @@ namespace {
 constexpr std::size_t kFewestRounds = 3;
 constexpr std::size_t kMostRounds = 1000;
 
-// What lies where it belongs from the beginning, and is neither read nor written.
+// Bytes that are in their place from the start, so they are neither read nor written.
 std::size_t bytes_in_place(const Problem& problem, int ranks) {
   const std::size_t all = problem.count * element_bytes(problem.type);
   const std::size_t roots = chunk_count(problem.count, ranks, kRoot) * element_bytes(problem.type);
   switch (problem.is_in_place ? problem.collective : Collective::kBarrier) {
     case Collective::kAllGather:
-      return all;  // a chunk of every rank, that it writes
+      return all;  // every rank's own chunk, input and output
     case Collective::kPull:
       return problem.servers == 0 ? all : 0;
     case Collective::kGather:

@@ -1,4 +1,4 @@
-// One of NVIDIA's devices, by CUDA's runtime.
+// NVIDIA device, through the CUDA runtime.
 #include <fmt/format.h>
 
 #include <utility>
@@ -23,7 +23,7 @@ class CudaGraph final : public DeviceGraph {
 
 class CudaMemory final : public DeviceMemory {
  public:
-  // The stream is of the device that is in use when it is made.
+  // The stream belongs to the device that is current when it is made.
   explicit CudaMemory(int number) : number_((device::use(number), number)) {}
 
   std::string describe() const override {
@@ -65,7 +65,8 @@ std::string why_no_device() { return device::why_unusable(); }
 
 std::shared_ptr<DeviceMemory> open_device(int local) {
   const int count = device::count();
-  return std::make_shared<CudaMemory>(count == 0 ? 0 : local % count);  // 0: which says why not
+  return std::make_shared<CudaMemory>(count == 0 ? 0
+                                                 : local % count);  // device 0 reports the error
 }
 
 }  // namespace kolo::bench

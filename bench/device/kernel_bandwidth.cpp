@@ -33,12 +33,12 @@ void write_element(ElementType type, std::byte* to, int value) {
     default:
       break;
   }
-  // Integers of any length: little-endian, as devices and their hosts are.
+  // Integers of any length: devices and hosts are little-endian.
   const std::int64_t wide = value;
   std::memcpy(to, &wide, element_bytes(type));
 }
 
-// Small numbers, of which every type holds sums of two.
+// Small numbers, so that every type can hold the sum of two.
 std::vector<std::byte> numbers(ElementType type, std::size_t count, std::uint32_t seed) {
   const std::size_t length = element_bytes(type);
   std::vector<std::byte> all(count * length);

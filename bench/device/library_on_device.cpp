@@ -12,7 +12,7 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 
 namespace {
 
-// Of a parameter server's collectives, where a rank serves, works, or does both.
+// For a parameter server's collectives, in which a rank serves, works, or does both.
 Moved moved_with_servers(const Problem& problem, int rank, int size) {
   const std::size_t element = element_bytes(problem.type);
   const int servers = problem.servers > 0 ? problem.servers : size;
@@ -82,7 +82,7 @@ void LibraryOnDevice::bring(const Problem& problem) {
 }
 
 void LibraryOnDevice::fetch(const Problem& problem) {
-  if (!library_->enqueues()) return;  // it has left its result here as well
+  if (!library_->enqueues()) return;  // the result is in host memory already
   mirrors_.fetch(problem.count * element_bytes(problem.type));
 }
 

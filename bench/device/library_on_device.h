@@ -1,10 +1,10 @@
-// A library measured on a device's memory.
+// A library measured on device memory.
 //
-// The player fills and checks buffers of the host. Here each has a twin on the device: what a rank
-// gives is brought there before the clock starts, and what it got is fetched after it has stopped.
-// In between a library that enqueues is timed with the stream's work, from the call to the moment
-// when the host has seen the stream's end; the call alone is counted apart (enqueue_us). A library
-// that knows the host's memory alone does what its users do: copies down, runs, copies up.
+// The pass runner fills and checks host buffers. Each has a mirror on the device: inputs are copied
+// there before the clock starts, and results are fetched after it has stopped. A library that
+// enqueues is timed from the call until the host sees the end of the stream; the call alone is
+// recorded separately (enqueue_us). A library that knows only host memory does what its users do:
+// copy down, run, copy up.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace kolo::bench {
 
 class LibraryOnDevice final : public Library {
  public:
-  // `rank` of `size`: whose chunk of a problem is which.
+  // `rank` and `size` determine this rank's chunks.
   LibraryOnDevice(std::unique_ptr<Library> library, std::shared_ptr<DeviceMemory> memory, int rank,
                   int size);
 
@@ -51,11 +51,11 @@ class LibraryOnDevice final : public Library {
   int rank_;
   int size_;
   MirroredBuffers mirrors_;
-  std::unique_ptr<Library> library_;  // ends first: its peers may have twins open
+  std::unique_ptr<Library> library_;  // destroyed first: its peers may have mirrors open
   std::vector<double> enqueue_us_;
 };
 
-// What a rank reads of its input, and writes of its output.
+// Bytes that a rank reads from its input and writes to its output.
 struct Moved {
   std::size_t in_bytes = 0;
   std::size_t out_bytes = 0;

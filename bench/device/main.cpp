@@ -1,5 +1,6 @@
-// kolo-device-bench: a device's reduction kernels against its copy bandwidth (contest.h). A table
-// for people, JSON lines for programs; bench/README.md has the columns.
+// kolo-device-bench: bandwidth of a device's reduction kernels, compared with its copies
+// (kernel_bandwidth.h). Prints a table, and JSON lines for programs; bench/README.md explains the
+// columns.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -79,7 +80,7 @@ std::string table_line(const KernelRequest& contest, const KernelResult& result)
       result.kernel_gigabytes_per_second() / result.copy_gigabytes_per_second(), result.wrong);
 }
 
-// Every size, type and form, in that order; the number of wrong elements.
+// Measures every size, type and form, in that order; returns the number of wrong elements.
 std::uint64_t measure(const std::vector<KernelRequest>& contests, const std::string& json) {
   warn_about_existing_rows(json);
   JsonLines lines(json);

@@ -1,7 +1,7 @@
-// Buffers of the host's, and for each of them a twin on the device, where a library works while the
-// host fills and checks its own.
+// Host buffers, each with a mirror on the device. A library works on the mirror, and the host fills
+// and checks its own buffer.
 //
-// Threading and failures: as of device/memory.h.
+// Threading and failures: as in device/memory.h.
 #pragma once
 
 #include <cstddef>
@@ -19,24 +19,24 @@ class MirroredBuffers {
  public:
   enum class Hosts : std::uint8_t {
     kPlain,
-    kPinned,  // as long as they are placed
+    kPinned,  // pinned while they are placed
   };
 
   explicit MirroredBuffers(std::shared_ptr<DeviceMemory> memory, Hosts hosts = Hosts::kPlain);
 
-  // In the place of those before, of which a twin that is long enough stays. One that is outgrown
-  // is freed with all others, at the end: peers may have it open.
+  // Replaces the previous host buffers. A mirror that is long enough is kept. A mirror that is too
+  // short is freed only at the end, as peers may have it open.
   void place(std::span<const std::span<std::byte>> hosts);
 
-  // The first bytes of each, `most` of them at most. Return when they are there.
+  // Copies the first bytes of each buffer, at most `most`: bring to the device, fetch to the host.
+  // Both return when the copies are done.
   void bring(std::size_t most = std::numeric_limits<std::size_t>::max());
   void fetch(std::size_t most = std::numeric_limits<std::size_t>::max());
 
-  // The byte of a twin that belongs to the host's; null of null. std::invalid_argument for what
-  // was not placed.
+  // The mirror's byte for a host byte; null for null. std::invalid_argument if it was not placed.
   std::byte* of(const void* pointer) const;
 
-  // Which of the placed buffers that is in, and where there.
+  // The placed buffer that contains the pointer, and the offset in it.
   struct Place {
     std::size_t buffer = 0;
     std::size_t offset = 0;
@@ -48,7 +48,7 @@ class MirroredBuffers {
     std::span<std::byte> host;
     std::shared_ptr<void> pinned;
     std::shared_ptr<std::byte[]> device;
-    std::size_t bytes = 0;  // of the device's
+    std::size_t bytes = 0;  // of the mirror
   };
 
   void place(MirroredBuffer& twin, std::span<std::byte> host);

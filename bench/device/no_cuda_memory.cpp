@@ -1,4 +1,4 @@
-// A build without CUDA has no devices.
+// Builds without CUDA have no devices.
 #include "bench/device/memory.h"
 #include "transports/error.h"
 

@@ -1,10 +1,9 @@
-// Messages of two ranks measured on a device's memory, as on_device.h has collectives there.
+// Messages between two ranks on device memory, as library_on_device.h for collectives.
 //
-// What the game fills and checks is the host's memory, brought to its twins before the clock starts
-// and fetched after it has stopped. In between a pipe that enqueues is timed with its streams'
-// work, until the host has seen their end; what it took to give a sample's work there is counted
-// apart. A pipe that knows the host's memory alone does what its users do: copies down what it
-// sends, to pages that are pinned, and up what it has received.
+// The pass fills and checks host memory, which is brought to its mirrors before the clock starts
+// and fetched after it has stopped. A pipe that enqueues is timed until the host sees the end of
+// its streams; the time to enqueue a sample is recorded separately. A pipe that knows only host
+// memory does what its users do: it copies sent data down to pinned pages, and received data up.
 #pragma once
 
 #include <memory>
@@ -43,7 +42,7 @@ class PipeOnDevice final : public Pipe {
   std::optional<double> take_enqueue_us() override;
 
  private:
-  // Of a pipe that works on the host's memory, beside a twin.
+  // Pinned pages beside a mirror, for pipes that work on host memory.
   struct Stage {
     Buffer pages;
     std::shared_ptr<void> pinned;
@@ -55,9 +54,9 @@ class PipeOnDevice final : public Pipe {
   std::shared_ptr<DeviceMemory> memory_;
   MirroredBuffers mirrors_;
   std::vector<Stage> stages_;
-  double given_us_ = 0;  // of this sample
+  double given_us_ = 0;  // in this sample
   std::vector<double> enqueue_us_;
-  std::unique_ptr<Pipe> pipe_;  // ends first: its peer may have twins open
+  std::unique_ptr<Pipe> pipe_;  // destroyed first: its peer may have mirrors open
 };
 
 }  // namespace kolo::bench
