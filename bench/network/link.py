@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Two hosts on one machine, joined by a network of a given rate and delay: the kernel's own TCP over a long or a slow way.
+"""Two hosts on one machine, joined by a network of a given rate and delay: the kernel's own TCP over a long or a slow path.
 
   link.py --rate 1Gbit --delay 10ms -- COMMAND...
 
-runs COMMAND twice, as rank 0 and rank 1 of a job (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), each in a network namespace of its
-own, and ends with the worse of their exit codes. Needs root, Linux with /dev/net/tun, and ip and tc (iproute2). What network it
-is stands in KOLO_BENCH_NETWORK (1Gbit,10ms), which kolo-bench writes into its rows.
+runs COMMAND twice, as rank 0 and rank 1 of a job (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT), each in its own network namespace.
+It ends with the worse of their exit codes. Needs root, Linux with /dev/net/tun, and ip and tc (iproute2). The ranks get the
+network in KOLO_BENCH_NETWORK (1Gbit,10ms), which kolo-bench writes into its rows.
 
   rank 0 -- tun device, tbf -- queue, rate, delay -- tun device -- rank 1        and the same the other way
                                (this program)
 
-Many kernels lack netem, so the delay is this program's: it reads what leaves one device and writes it to the other when its time
-has come. The rate is kept either here, by a router that drops what its queue cannot hold (--bottleneck router), or by the
-kernel's token bucket at the sending device (--bottleneck host, sch_tbf), where a full queue holds the sender back. Packets are of
-1500 bytes and travel in bundles of up to 64 KiB, as network cards take them (TSO); what they would have as headers is counted.
+Many kernels lack netem, so this program makes the delay: it reads packets of one device and writes them to the other after the
+delay. The rate is limited either here, by a router that drops packets when its queue is full (--bottleneck router), or by the
+kernel's token bucket at the sending device (--bottleneck host, sch_tbf), where a full queue blocks the sender. Packets have 1500
+bytes and travel in bundles of up to 64 KiB, as for network cards (TSO). The headers of the single packets are counted.
 
 Nothing is left behind, however it ends: namespaces and devices live as long as this process holds them, and a rank dies with it.
 """
@@ -42,7 +42,7 @@ MOST_BYTES = VNET_HEADER.size + 65536
 BUNDLES_IN_A_ROW = 4
 MTU = 1500
 LEAST_QUEUE = 256 * 1024
-BURST = 128 * 1024  # of tbf: more than a bundle, which it would cut up otherwise
+BURST = 128 * 1024  # of tbf; more than a bundle, which it would otherwise split
 DEVICE = "kolo"
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
 PORT = 29500  # a namespace that was just made has all its ports free
@@ -55,7 +55,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class CannotLink(Exception):
-    """No such network can be made here: why, in one line."""
+    """The network cannot be made here; the reason in one line."""
 
 
 def checked(call, *words):
@@ -88,13 +88,13 @@ def size(text):
 
 
 def text_of(number, units):
-    """The shortest way to write it: 1250000 with the units of a rate is 10Mbit."""
+    """The shortest text of a number: 1250000 with the units of a rate is 10Mbit."""
     unit = max((name for name in units if units[name] <= number), key=units.get, default=min(units, key=units.get))
     return f"{number / units[unit]:g}{unit}"
 
 
 def wire_bytes(bundle):
-    """What the packets of a bundle take on the wire, IP headers included."""
+    """Bytes of a bundle's packets on the wire, including IP headers."""
     _, kind, headers, payload, _, _ = VNET_HEADER.unpack_from(bundle)
     length = len(bundle) - VNET_HEADER.size
     if kind == 0 or payload == 0:
@@ -104,7 +104,7 @@ def wire_bytes(bundle):
 
 
 def name_of(bytes_per_second, delay_ns, bottleneck="router", queue_bytes=0):
-    """What tells one network from another: 1Gbit,10ms; also who keeps the rate and how long the queue is, where that is not usual."""
+    """The name of a network: 1Gbit,10ms; with bottleneck and queue if they differ from the defaults."""
     words = [text_of(bytes_per_second, RATES) if bytes_per_second else "any rate", text_of(delay_ns, DELAYS) if delay_ns else "0ms"]
     if bottleneck != "router":
         words.append(f"bottleneck {bottleneck}")
@@ -114,14 +114,14 @@ def name_of(bytes_per_second, delay_ns, bottleneck="router", queue_bytes=0):
 
 
 class Way:
-    """One direction: what leaves the device `source` comes to the device `sink`, later."""
+    """One direction: packets of the device `source` go to the device `sink` after a delay."""
 
     def __init__(self, source, sink, bytes_per_second, delay_ns, queue_bytes):
         self.source, self.sink = source, sink
         self.bytes_per_second = bytes_per_second  # 0: no limit
         self.delay_ns = delay_ns
         self.queue_ns = queue_bytes * 1e9 / bytes_per_second if bytes_per_second else 0
-        self.busy_until = 0  # the wire
+        self.busy_until = 0  # the wire's time
         self.under_way = collections.deque()
         self.bundles = self.dropped = 0
         self.lateness = []
@@ -153,7 +153,7 @@ class Way:
 
 
 class Link:
-    """Two namespaces, a device in each, and what is between them."""
+    """Two namespaces with a device in each, and the network between them."""
 
     def __init__(self, bytes_per_second, delay_ns, bottleneck="router", queue_bytes=0):
         self.bytes_per_second, self.delay_ns = bytes_per_second, delay_ns
@@ -186,7 +186,7 @@ class Link:
                       "burst", str(BURST), "limit", str(self.queue_bytes + BURST))
 
     def start(self, side, command, **options):
-        """A process on one of the two hosts, with the variables of a rank; it ends when this one does."""
+        """Starts a process on one of the two hosts with the variables of a rank; it ends with this process."""
         environment = {**os.environ, **options.pop("env", {}), "RANK": str(side), "WORLD_SIZE": "2", "LOCAL_RANK": "0",
                        "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": ADDRESSES[0], "MASTER_PORT": str(PORT), "KOLO_BENCH_NETWORK": self.text}
         namespace, parent = self.namespaces[side], os.getpid()
@@ -200,7 +200,7 @@ class Link:
         return subprocess.Popen(command, env=environment, preexec_fn=enter, **options)
 
     def carry(self, is_over):
-        """Carries packets until is_over(), which is asked now and then."""
+        """Carries packets until is_over() is true, which is checked periodically."""
         libc.prctl(PR_SET_TIMERSLACK, 1)
         look = 0
         while True:
@@ -219,7 +219,7 @@ class Link:
                     way.take()
 
     def run(self, command, **options):
-        """Both ranks, to their end; their exit codes."""
+        """Runs both ranks to their end; returns their exit codes."""
         ranks = []
         try:
             for side in (0, 1):
@@ -233,7 +233,7 @@ class Link:
         return [rank.returncode for rank in ranks]
 
     def account(self):
-        """What the line did, for who has to judge what was measured over it."""
+        """Counters of the network, to judge the measurement: bundles, lateness, drops."""
         late = sorted(ns for way in self.ways for ns in way.lateness)
         bundles, dropped = (sum(getattr(way, count) for way in self.ways) for count in ("bundles", "dropped"))
         if not late:
@@ -254,7 +254,7 @@ class Link:
 
 
 def open_device():
-    """A tun device of the namespace that this process is in now: packets with a header of virtio-net's before them."""
+    """Opens a tun device in the current namespace; packets start with a virtio-net header."""
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TUN | IFF_NO_PI | IFF_VNET_HDR))
     fcntl.ioctl(device, TUNSETVNETHDRSZ, struct.pack("i", VNET_HEADER.size))
@@ -276,7 +276,7 @@ def add_network(parser):
 
 
 def worse(codes):
-    """The exit code of a job: of a rank that failed, the signal's counted as a shell does."""
+    """The exit code of a job: the worst of its ranks', with 128 + n for signal n."""
     return max((code if code >= 0 else 128 - code for code in codes), default=0)
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The game `message` by a plain, blocking TCP socket: what the kernel makes of the network, without kolo.
+"""The test `message` with a plain, blocking TCP socket: what the kernel reaches over the network without kolo.
 
   raw.py BYTES WARMUP ITERATIONS FILE
 
-as rank RANK of 2 that meet at MASTER_ADDR. Rank 0 sends BYTES and waits for 8 back, so often, and writes a JSON line of the times
-like kolo-bench's. KOLO_TCP_CONGESTION and KOLO_TCP_BUFFERS hold for its socket, too.
+Runs as rank RANK of 2, connected at MASTER_ADDR. In each iteration rank 0 sends BYTES and waits for 8 bytes back. It writes a
+JSON line of the times like kolo-bench's. KOLO_TCP_CONGESTION and KOLO_TCP_BUFFERS apply to its socket, too.
 """
 
 import json
@@ -43,7 +43,7 @@ def connected(rank):
     address = (os.environ["MASTER_ADDR"], PORT)
     if rank == 0:
         with prepared(socket.socket()) as door:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier one has just ended
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port may be of a job that has just ended
             door.bind(address)
             door.listen()
             return prepared(door.accept()[0])

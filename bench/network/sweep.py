@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What share of a network's rate kolo reaches: kolo-bench with 2 ranks over networks that are played, as a table.
+"""The share of a network's rate that kolo reaches: kolo-bench with 2 ranks over emulated networks, as a table.
 
   sweep.py --by link  --networks 1Gbit,10ms 10Mbit,50ms [--lanes 1,2,4] [--buffers kernel,1MiB] [--congestion system,cubic]
   sweep.py --by shape --networks 1Gbit,10ms             [--transports shm,tcp]
 
 `link`: the kernel's TCP between two network namespaces (link.py, which needs root). `shape`: the shaping decorator.
 
-| game | what | takes at least |
+| game | test | takes at least |
 |---|---|---|
 | message | one message there, and 8 bytes back | 2 delays, and its bytes at the rate |
 | raw | the same by a plain socket, without kolo (raw.py, `link` only) | the same |
@@ -14,8 +14,8 @@
 | both | 8 messages each way at once | 1 delay, and the bytes |
 | allreduce | kolo's choice of algorithm | 1 delay, and the bytes |
 
-The share is that least time over the median. Headers count: of 1500 bytes on the link 1448 are kolo's. Where the sending host
-keeps the rate (--bottleneck host), what its bucket has saved (128 KiB) passes at once, and takes no time of the least.
+The share is this least time over the median. Headers count: 1448 of 1500 bytes on the link are payload. If the sending host
+limits the rate (--bottleneck host), the saved tokens of its bucket (128 KiB) pass at once and are not in the least time.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def network(text):
 
 
 def least_us(game, bytes_per_second, delay_ns, size, payload=1.0, saved=0):
-    """What the game takes over a network that loses nothing of its rate."""
+    """The least time of a test: delays, and its bytes at the full rate of the network."""
     _, delays, messages = GAMES[game]
     on_wire = max(0, messages * size / payload - saved)
     return delays * delay_ns / 1e3 + on_wire / bytes_per_second * 1e6
@@ -103,13 +103,13 @@ class Sweep:
                   flush=True)
 
     def overheads(self):
-        """The share of the wire's bytes that is kolo's, and what of them a token bucket has saved."""
+        """The share of payload in the wire's bytes, and the bytes that pass by saved tokens of a bucket."""
         if self.arguments.by == "shape":
             return 1.0, 0
         return PAYLOAD, link.BURST if self.arguments.bottleneck == "host" else 0
 
     def play(self, game, size, shape, over, settings, joined):
-        """One job of two ranks; its row."""
+        """Runs one job of two ranks; returns its row."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows"
             command = [self.arguments.bench, *game, "--min-bytes", size, "--max-bytes", size, "--passes", "1", "--warmup", str(WARMUP),
