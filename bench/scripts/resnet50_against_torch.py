@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kolo's ResNet-50 against PyTorch's: the same training step, in turn (A B A B ...), so that what drifts drifts for both.
+"""kolo's ResNet-50 against PyTorch's: the same training step in turn (A B A B ...), so that drift affects both alike.
 
   resnet50_against_torch.py [--kolo-train PROGRAM] [--batch 64] [--threads 2] [--steps 8] [--turns 3] [--python PROGRAM]
 
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-WARM_UP = 2  # steps that do not count; as in peers/resnet50_torch.py
+WARM_UP = 2  # uncounted steps, as in resnet50_torch.py
 PEER = Path(__file__).resolve().with_name("resnet50_torch.py")
 BUILT = Path(__file__).resolve().parents[2] / "build" / "release" / "bin" / "kolo-train"
 
@@ -35,7 +35,7 @@ def parse_arguments():
 
 
 def run(words, timeout_s):
-    """The standard output of a program; ends this one, in one line, where it fails."""
+    """Runs a program and returns its standard output; if it fails, ends this script with one line."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_s, check=False)
     except OSError as error:

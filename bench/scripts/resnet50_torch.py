@@ -16,7 +16,7 @@ import time
 
 CLASSES = 10
 IMAGE = (3, 32, 32)
-WARM_UP = 2  # steps that do not count: memory is taken, kernels are chosen
+WARM_UP = 2  # uncounted steps, which allocate memory and choose kernels
 
 
 def parse_arguments():
@@ -46,7 +46,7 @@ def import_torch():
 
 
 def step_seconds(arguments, torch, torchvision):
-    """Seconds of each step: gradients to zero, forward, backward, optimizer."""
+    """Seconds of each step: zero gradients, forward, backward, optimizer."""
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     model = torchvision.models.resnet50(num_classes=CLASSES).train()

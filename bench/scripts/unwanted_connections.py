@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""What strangers cost a running job: kolo-bench over tcp while they knock at its doors, beside the same without them.
+"""Cost of unwanted connections for a running job: kolo-bench over tcp with and without them.
 
   unwanted_connections.py [--bin build/release/bin] [--rounds 5] [--kinds scan,garbage,slow,crowd] [--rate 500]
 
-A job of 4 ranks by kolo-run, all-reduce by rings: so ranks 0 and 2, and 1 and 3, never connect, and every rank goes on listening to
-the end, as does the launcher's store. Its listening sockets are found in /proc. What comes, at most `rate` a second:
+The job has 4 ranks under kolo-run and runs ring all-reduces. Ranks 0 and 2, and 1 and 3, never connect, so every rank listens to
+the end, and so does the launcher's store. Its listening sockets are found in /proc. Connections come at most `rate` a second:
 
 | kind | what it does |
 |---|---|
 | scan | connects and resets, as a port scan |
-| garbage | connects, says 4 KiB that are no hello, and stays until it is hung up on, 256 at a time |
-| slow | 200 at a time, each of which says what begins as a right hello, a byte every 100 ms; hung up on, it comes again |
-| crowd | a thousand at once that say nothing and stay; hung up on, each comes again |
+| garbage | connects, sends 4 KiB that are no handshake, and stays until it is closed; 256 at a time |
+| slow | sends the start of a valid handshake, a byte every 100 ms; 200 at a time; reconnects when closed |
+| crowd | a thousand at once that send nothing and stay; each reconnects when closed |
 
-Each round has three runs by turns, another first in each: nobody; the same strangers at doors of another process, which accepts and
-closes (what they cost the machine, for they need a core as well); at the job's own doors. The table has the median over the rounds
-of the job's medians, and the ratios by round: the first tells what the machine loses, the last what kolo adds. Fails where a job did.
+Each round has three runs, with another one first in each round: `nobody`, without connections; `elsewhere`, the same connections
+to another process, which accepts and closes (their cost for the machine, as they need a core, too); `at the job`, to the job's own
+listeners. The table has the median over the rounds of the job's medians, and ratios by round: the first is the machine's cost,
+the last is kolo's. Fails if a job failed.
 """
 
 import argparse
@@ -39,16 +40,16 @@ KINDS = ("scan", "garbage", "slow", "crowd")
 PLACES = ("nobody", "elsewhere", "at the job")
 MOST = {"scan": 1, "garbage": 256, "slow": 200, "crowd": 1000}
 RANKS = 4
-DOORS = RANKS + 1  # and the store's
+DOORS = RANKS + 1  # and the store's listener
 HELLOS = (b"KOLT" + struct.pack("<I", 3) + bytes(56), b"KOLO" + bytes(28))  # transports/tcp/hello.h, store_wire.h
 RESET = struct.pack("ii", 1, 0)
 DIE_WITH_PARENT = 1
 
 
-# --- the doors of the job ------------------------------------------------------------------------------------------------
+# --- listeners of the job ------------------------------------------------------------------------------------------------
 
 def listening():
-    """Port by inode, of all sockets that listen."""
+    """{inode: port} of all listening sockets."""
     ports = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in Path(table).read_text().splitlines()[1:]:
@@ -59,7 +60,7 @@ def listening():
 
 
 def family(pid):
-    """A process and all that it has started."""
+    """A process and all its descendants."""
     yield pid
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -83,22 +84,22 @@ def doors_of(pid):
     return sorted(found - {None})
 
 
-# --- strangers -------------------------------------------------------------------------------------------------------------
+# --- unwanted connections -------------------------------------------------------------------------------------------------------------
 
 class Strangers:
-    """Those of one kind, in a process of their own until it is told to stop."""
+    """Unwanted connections of one kind, from a process of their own until it is told to stop."""
 
     def __init__(self, kind, ports, rate):
         self.kind, self.ports, self.rate = kind, ports, rate
         self.selector = selectors.DefaultSelector()
-        self.here = {}  # by descriptor, oldest first: the socket, and how much of a hello it has said
+        self.here = {}  # by descriptor, oldest first: the socket, and the sent bytes of a handshake
         self.came = 0
         self.noise = random.Random(1).randbytes(4096)
 
     def come(self):
         one = socket.socket()
         one.setblocking(False)
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)  # or the ports run out
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)  # otherwise ports run out
         one.connect_ex(("127.0.0.1", self.ports[self.came % len(self.ports)]))
         self.came += 1
         if self.kind == "scan":
@@ -113,7 +114,7 @@ class Strangers:
         try:
             one.send(words)
         except OSError:
-            pass  # not connected yet, or no more
+            pass  # not connected yet, or closed
 
     def go(self, number):
         one, _ = self.here.pop(number)
@@ -141,7 +142,7 @@ class Strangers:
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         began = spoke = time.monotonic()
-        allowed = MOST[self.kind]  # a crowd comes at once, and then by the rate
+        allowed = MOST[self.kind]  # a crowd connects at once, later at the rate
         while not stop.is_set():
             now = time.monotonic()
             due = int((now - began) * self.rate) + (allowed if self.kind == "crowd" else 0) - self.came
@@ -158,7 +159,7 @@ class Strangers:
 
 
 class Elsewhere:
-    """Doors of a process that has nothing to do with the job: it accepts, and closes."""
+    """Listeners of a process outside the job, which accepts and closes."""
 
     def __init__(self):
         self.listeners = [socket.create_server(("127.0.0.1", 0), backlog=1024) for _ in range(DOORS)]
@@ -212,7 +213,7 @@ def rows_of(job, what):
 
 
 def run_once(arguments, kind, place, elsewhere):
-    """The job's medians by size, and how many strangers came."""
+    """The job's medians by size, and the number of unwanted connections."""
     job = start_job(arguments)
     stop, result = multiprocessing.Event(), multiprocessing.Queue()
     strangers = None
