@@ -32,15 +32,15 @@ namespace kolo::bench {
 namespace {
 
 constexpr const char* kAbout =
-    "Measures collectives between local ranks, every result checked, and what this machine can do "
-    "at best.";
+    "Measures collectives between local ranks, checks every result, and measures the limits of "
+    "this machine.";
 
 constexpr double kLongestTimeoutS = 1e6;
 constexpr std::size_t kMostSegment = std::size_t{1} << 30;
 
 constexpr const char* kMore =
     "kolo-bench COMMAND --help lists a command's options.\n"
-    "Exit code: 0 all is well, 1 a failure on the way, 2 a wrong option or variable, 3 wrong "
+    "Exit code: 0 success, 1 a failure, 2 a wrong option or variable, 3 wrong "
     "results; of diff: 1 a\nregression, 4 nothing could be compared; 128 + the signal that killed "
     "a "
     "rank.";
@@ -63,7 +63,7 @@ void add_measurement(CLI::App& command, Collective collective, Arguments& result
                      RawOptions& typed) {
   add_ranks(command, result);
   command.add_option("-a,--algorithm", result.algorithm,
-                     fmt::format("{}, or all of them in turn (all); else kolo chooses",
+                     fmt::format("{}, or all of them in turn (all); default: kolo chooses",
                                  fmt::join(algorithm_names(collective), ", ")));
   command.add_option(
       "--against", typed.against,
@@ -292,19 +292,19 @@ void require_sense(const Arguments& arguments) {
   require(arguments.device.empty() || (!arguments.is_memory_its_own && !arguments.is_overlapped),
           "--device cuda: buffers are the device's; leave --allocated and --overlap out");
   require(!arguments.is_captured || !arguments.device.empty(),
-          "--captured is of calls on a device's stream; add --device cuda");
+          "--captured needs calls on a device's stream; add --device cuda");
   require(!arguments.is_by_all || !arguments.is_captured,
-          "--algorithm all takes turns among kolo's own; leave --captured out");
+          "--algorithm all measures kolo's algorithms only; leave --captured out");
   require(!arguments.is_by_all || arguments.against.empty(),
-          "--algorithm all takes turns among kolo's own; leave --against out");
+          "--algorithm all measures kolo's algorithms only; leave --against out");
   if (!arguments.algorithm.empty()) {
     require_name(arguments.algorithm, algorithm_names(problem.collective),
                  arguments.command + " --algorithm");
   }
   require(!arguments.is_overlapped || (arguments.against.empty() && !arguments.is_by_all),
-          "--overlap is of kolo by one algorithm; leave --against and --algorithm all out");
+          "--overlap measures kolo with one algorithm; leave --against and --algorithm all out");
   require(!arguments.is_profiled || !arguments.is_overlapped,
-          "--profile is of an operation alone; leave --overlap out");
+          "--profile measures an operation without a computation; leave --overlap out");
   require_order(arguments);
   require_tuning();
   for (const std::string& peer : arguments.against) {
@@ -389,7 +389,7 @@ void take_tune(const CLI::App& command, int launched, const RawOptions& typed, A
 
 void take_p2p(int launched, const RawOptions& typed, Arguments& result) {
   require(launched == 0 || launched == 2,
-          fmt::format("p2p is of 2 ranks, and the launcher started {}", launched));
+          fmt::format("p2p needs 2 ranks, and the launcher started {}", launched));
   take_typed(typed, result);
   result.problem.type = ElementType::kUint8;  // a message is of bytes
   take_sizes(typed, result);

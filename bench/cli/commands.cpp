@@ -64,13 +64,13 @@ const char* describe(Collective collective) {
     case Collective::kBroadcast:
       return "Measure broadcast: every rank gets rank 0's data";
     case Collective::kBarrier:
-      return "Measure barrier: nobody goes on before all have come";
+      return "Measure barrier: no rank continues before all have arrived";
     case Collective::kPushPull:
       return "Measure push_pull: a parameter server's sums, pushed and pulled";
     case Collective::kPush:
-      return "Measure push: the first half of it, from workers to servers";
+      return "Measure push: the first half of push_pull, from workers to servers";
     case Collective::kPull:
-      return "Measure pull: the second half of it, from servers to workers";
+      return "Measure pull: the second half of push_pull, from servers to workers";
     case Collective::kReduce:
       return "Measure reduce: rank 0 gets the reduction of all ranks' data";
     case Collective::kGather:

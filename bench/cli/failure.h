@@ -11,7 +11,7 @@ namespace kolo::bench {
 // Thrown by a rank if another rank reports the job's failure.
 class ReportedByAnotherRank : public std::exception {
  public:
-  const char* what() const noexcept override { return "another rank says what went wrong"; }
+  const char* what() const noexcept override { return "another rank reports the failure"; }
 };
 
 // Which ranks' messages the user sees together.

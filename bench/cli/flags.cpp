@@ -32,11 +32,11 @@ void add_ranks(CLI::App& command, Arguments& result) {
 
 void add_decorators(CLI::App& command, Arguments& result) {
   command.add_option("--shape", result.shape,
-                     "The network to play: 1Gbit,1ms; hosts:10Gbit,50us (KOLO_SHAPE in "
+                     "The network to emulate: 1Gbit,1ms; hosts:10Gbit,50us (KOLO_SHAPE in "
                      "transports/README.md)");
   command.add_option(
       "--fault", result.fault,
-      "What goes wrong: die@rank=1,segment=100 (KOLO_FAULT in transports/README.md)");
+      "Faults to inject: die@rank=1,segment=100 (KOLO_FAULT in transports/README.md)");
   command.add_option("--trace", result.trace,
                      "Write a timeline of every rank's segments to PATH-rankN.json");
 }
@@ -104,18 +104,18 @@ void add_sizes(CLI::App& command, Arguments& result, RawOptions& typed) {
   command.add_option("-e,--max-bytes", typed.max_bytes, "Largest size")
       ->type_name("SIZE")
       ->capture_default_str();
-  command.add_option("-f,--factor", result.factor, "Each size is so many times the one before")
+  command.add_option("-f,--factor", result.factor, "Factor from one size to the next")
       ->capture_default_str();
   command
       .add_option("--bytes", typed.bytes,
-                  "These sizes alone: 4K,1M; in the place of the three above")
+                  "Only these sizes: 4K,1M; instead of the three options above")
       ->type_name("SIZES");
 }
 
 void add_end_of_help(CLI::App& command, SizesOf sizes) {
   constexpr std::string_view kRule =
-      "Measured are the whole elements that fit into a size (of alltoall: as many for every rank), "
-      "one at least;\na line says so where that is another number of bytes.\n";
+      "Sizes are rounded down to whole elements (alltoall: as many for every rank), one at "
+      "least;\na line reports the rounded sizes.\n";
   command.footer(std::string(sizes == SizesOf::kElements ? kRule : "") + kDocuments);
 }
 
@@ -144,22 +144,24 @@ void add_type(CLI::App& command, RawOptions& typed) {
 
 void add_operation(CLI::App& command, RawOptions& typed) {
   command.add_option("-o,--op", typed.op, names_of(kReduceOps))->capture_default_str();
-  command.add_flag("--out-of-place", typed.is_out_of_place, "Input and output apart");
+  command.add_flag("--out-of-place", typed.is_out_of_place,
+                   "Input and output in different buffers");
   command.add_flag("--allocated", typed.is_memory_its_own,
-                   "kolo's buffers are its communicator's, which peers can reach");
+                   "kolo's buffers come from Communicator::allocate, which peers can map");
   add_device(command, typed);
 }
 
 void add_device(CLI::App& command, RawOptions& typed) {
   command.add_option("--device", typed.device,
-                     "cuda: buffers are memory of a GPU, the rank's own or one that ranks share, "
-                     "and kolo and nccl work on a stream of it");
+                     "cuda: buffers are in the memory of a GPU, one per rank or shared by ranks; "
+                     "kolo and nccl work on a stream of it");
 }
 
 void add_reproducibility(CLI::App& command, RawOptions& typed) {
   command
-      .add_option("--reproducibility", typed.reproducibility,
-                  names_of(kReproducibilities) + ": which bits a sum of floats may have")
+      .add_option(
+          "--reproducibility", typed.reproducibility,
+          names_of(kReproducibilities) + ": whether sums of floats have equal bits in every run")
       ->capture_default_str();
 }
 
@@ -167,38 +169,39 @@ void add_form(CLI::App& command, Arguments& result, RawOptions& typed) {
   command.add_option("--form", typed.form, names_of(kCallForms) + ": how kolo is called")
       ->capture_default_str();
   command.add_flag("--captured", result.is_captured,
-                   "With --device cuda: beside kolo's calls the same, captured into a CUDA graph");
+                   "With --device cuda: also measure kolo's calls captured into a CUDA graph");
   command.add_flag("--overlap", result.is_overlapped,
-                   "Compute while an operation is in flight; how much of it that hides");
+                   "Compute while an operation is in flight; report how much of it is hidden");
   command.add_flag("--profile", result.is_profiled,
-                   "After each size, what the steps and channels of all ranks did");
+                   "After each size, print work and waits of all ranks by step and channel");
 }
 
 void add_timing(CLI::App& command, Arguments& result, RawOptions& typed) {
   command.add_option("--segment-bytes", typed.segment_bytes,
-                     "Longest piece on its way at once, 64 to 1G; 0: the transport's choice");
+                     "Longest segment, 64 to 1G; 0: the transport's choice");
   command
       .add_option(
           "-i,--iterations", result.iterations,
-          "Per size and library, as many in each pass: 5 in 4 passes are 4; 0: as many as fit "
-          "into --seconds")
+          "Per size and library, equally many in each pass: 5 in 4 passes are 4; 0: as many as "
+          "fit into --seconds")
       ->capture_default_str();
   command
       .add_option("-w,--warmup", result.warmup,
-                  "Iterations before the first pass, not counted; one before each later one")
+                  "Uncounted iterations before the first pass; 1 before each later pass")
       ->capture_default_str();
   command.add_option("--passes", result.passes, "How often the libraries take turns")
       ->capture_default_str();
   command
-      .add_option("--seconds", result.seconds,
-                  "Per size and library, where --iterations is 0; 2000 iterations a pass at most")
+      .add_option(
+          "--seconds", result.seconds,
+          "Per size and library, if --iterations is 0; at most 500 iterations (p2p: 2000) per pass")
       ->capture_default_str();
   command.add_flag("--no-check", typed.is_unchecked, "Do not check the results");
   command.add_option("--json", result.json,
                      "Append a JSON line per row to this file; -: standard output");
   command
       .add_option("--timeout", typed.timeout_s,
-                  "Seconds until a rank that others wait for counts as lost")
+                  "Seconds after which a rank that others wait for is lost")
       ->capture_default_str();
 }
 

@@ -86,7 +86,7 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   if (!unknown.empty())
     return "there is no option '" + unknown.front() + "'" + guess(app, unknown.front());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-    return "how many ranks? -n N says it, before the command";
+    return "-n N is missing before the command: the number of ranks";
   const std::string text = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     return text.substr(0, text.find_first_of(": ")) + " needs a value";
@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   double grace_s = 5;
   bool is_plain = false;
   std::string binding = "none";
-  app.add_option("-n,--ranks", request.ranks, "How many ranks")
+  app.add_option("-n,--ranks", request.ranks, "Number of ranks")
       ->required()
       ->type_name("N")
       ->check(number_within(1, 4096));
@@ -139,8 +139,8 @@ int main(int argc, char** argv) {
       ->check(number_within(0, 3600));
   app.add_option(
          "--bind", binding,
-         "Each rank to cores of its own (cores), to the NUMA nodes of its share (nodes), or "
-         "to none")
+         "Bind each rank to cores of its own (cores), to the NUMA nodes of its share (nodes), "
+         "or not (none)")
       ->type_name("HOW")
       ->capture_default_str()
       ->check(one_of_bindings());
@@ -148,7 +148,8 @@ int main(int argc, char** argv) {
                "Rank 0 writes without a prefix, to the terminal itself if there is one");
   // Only for the help text: parsing ends before the command.
   std::vector<std::string> command;
-  app.add_option("command", command, "What each rank runs, and its arguments; -- may stand before");
+  app.add_option("command", command,
+                 "The command of each rank, and its arguments; -- may precede it");
   std::string number_of_ranks = "-n";  // mpirun's -np
   if (argc > 1 && std::string_view(argv[1]) == "-np") argv[1] = number_of_ranks.data();
   const int begin = find_command(app, argc, argv);

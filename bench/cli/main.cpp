@@ -50,7 +50,7 @@ int plot(const Arguments& arguments) {
 void require_standard_output(bool is_open) {
   if (is_open) return;
   throw std::runtime_error(
-      "standard output is closed, and what belongs there would be lost; give it a file, or "
+      "standard output is closed, and the output would be lost; redirect it to a file, or "
       "/dev/null");
 }
 
@@ -127,8 +127,7 @@ int main(int argc, char** argv) {
     std::cerr << "kolo-bench: " << error.what() << '\n';
     return kBadArguments;
   } catch (const std::system_error& error) {  // a thread, most likely
-    std::cerr << "kolo-bench: the system has no more for it: " << error.what()
-              << "; see ulimit -a\n";
+    std::cerr << "kolo-bench: not enough system resources: " << error.what() << "; see ulimit -a\n";
     return 1;
   } catch (const std::exception& error) {
     std::cerr << "kolo-bench: " << error.what() << '\n';

@@ -30,10 +30,10 @@ void add_p2p(CLI::App& app, Arguments& result, RawOptions& typed) {
       "--level", typed.p2p_level,
       "segments (the transport's channel), messages (the communicator's send and "
       "receive), both in turn; library: segments and bare UCX (ucx) or libfabric in turn "
-      "[segments; with --against messages, as the peers' are; with --device messages alone]");
+      "[segments; with --against or --device messages]");
   command
       ->add_option("--window", result.p2p.window,
-                   "Messages of a sample; 0: 64 or what fits 16 MiB, latency 16 or 64 KiB")
+                   "Messages per sample; 0: 64 or as many as fit 16 MiB, latency 16 or 64 KiB")
       ->capture_default_str();
   add_device(*command, typed);
   add_sizes(*command, result, typed);
@@ -49,8 +49,8 @@ void take_p2p(const RawOptions& typed, Arguments& result) {
   const P2pLevel usual = is_of_segments ? P2pLevel::kSegments : P2pLevel::kMessages;
   p2p.level = typed.p2p_level.empty() ? usual : by_name(typed.p2p_level, kP2pLevels, "--level");
   require(result.device.empty() || p2p.level == P2pLevel::kMessages,
-          fmt::format("--level {} --device cuda: a channel's own calls, and bare libraries', take "
-                      "the host's memory; leave --level out, which measures messages on a stream",
+          fmt::format("--level {} --device cuda: channels and bare libraries work on host memory "
+                      "only; leave --level out, to measure messages on a stream",
                       to_string(p2p.level)));
   require(p2p.window >= 0 && p2p.window <= kMostInWindow,
           fmt::format("--window {}: expected 0 to {}", p2p.window, kMostInWindow));

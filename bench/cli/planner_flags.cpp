@@ -19,7 +19,7 @@ constexpr int kPasses = 10;
 constexpr int kPassesOfTune = 6;  // for long messages each pass takes long
 
 void add_out(CLI::App& command, TuneRequest& tune) {
-  command.add_option("--out", tune.out, "The file: a table as KOLO_TUNING takes it");
+  command.add_option("--out", tune.out, "The file for the table, in the format of KOLO_TUNING");
   command.add_option(kPointsFlag, tune.points)->group("");  // not for people
 }
 
@@ -49,7 +49,7 @@ void add_explain(CLI::App& app, Arguments& result, RawOptions& typed) {
   typed.max_bytes = "4M";
   CLI::App* command = app.add_subcommand(
       "explain",
-      "What the planner knows, chooses and why; beside it the measured times of all algorithms");
+      "Print the planner's costs, choices and reasons, beside measured times of all algorithms");
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command
       ->add_option("collective", result.explained,
@@ -74,11 +74,11 @@ void add_tune(CLI::App& app, Arguments& result, RawOptions& typed) {
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command->add_option(
       "-c,--collectives", typed.collectives,
-      fmt::format("Of {}; else all of them", fmt::join(commands_with_a_choice(), ",")));
+      fmt::format("A list of {}; default: all", fmt::join(commands_with_a_choice(), ",")));
   command->add_option("-n,--ranks", typed.ranks, "Numbers of ranks to start on this host")
       ->capture_default_str();
   add_decorators(*command, result);
-  command->add_option("-t,--transport", typed.transports, "Of inproc,shm,tcp,...")
+  command->add_option("-t,--transport", typed.transports, "A list of inproc,shm,tcp,...")
       ->capture_default_str();
   add_sizes(*command, result, typed);
   add_end_of_help(*command, SizesOf::kElements);
@@ -118,7 +118,7 @@ void take_grid(const RawOptions& typed, Arguments& result) {
     tune.transports.push_back(word);
   }
   require(!tune.out.empty() || !tune.points.empty(),
-          "tune: where shall the table go? --out FILE says it");
+          "tune: --out FILE is missing, the file for the table");
   result.ranks = *std::max_element(tune.ranks.begin(), tune.ranks.end());
   result.transport = tune.transports.front();
   // All-to-all cannot work in place.

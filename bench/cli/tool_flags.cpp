@@ -12,10 +12,10 @@ namespace kolo::bench {
 namespace {
 
 void add_limits(CLI::App& app, Arguments& result, RawOptions& typed) {
-  CLI::App* command = app.add_subcommand("limits", "What this machine can do at best");
+  CLI::App* command = app.add_subcommand("limits", "Measure the limits of this machine");
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command->add_option("--only", typed.limits,
-                      fmt::format("Of {}: a list; else all of them", fmt::join(kLimits, ",")));
+                      fmt::format("A list of {}; default: all", fmt::join(kLimits, ",")));
   command->add_option("--json", result.json, "Append JSON lines to this file; -: standard output");
   command->add_flag("--quick", result.is_quick,
                     "Fewer sizes and repeats: seconds instead of minutes");
@@ -30,8 +30,7 @@ void add_plot(CLI::App& app, Arguments& result) {
   command->add_flag("--overview", result.is_overview,
                     "One picture per transport and number of ranks, a panel per collective");
   command->add_option("--format", result.plot_format,
-                      "png, svg or pdf, or several: png,svg, which is the default; of an overview "
-                      "png is");
+                      "png, svg or pdf, or a list; default: png,svg, for an overview png");
 }
 
 void add_draw(CLI::App& app, DrawRequest& draw, RawOptions& typed) {
@@ -40,47 +39,53 @@ void add_draw(CLI::App& app, DrawRequest& draw, RawOptions& typed) {
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   command->add_option("collective", draw.name, "allreduce, broadcast, ...: a command that measures")
       ->required();
-  command->add_option("-a,--algorithm", draw.algorithm, "Its name; else the first");
-  command->add_option("-n,--ranks", draw.ranks, "How many")->capture_default_str();
-  command->add_option("--root", draw.root, "Where there is one")->capture_default_str();
-  command->add_option("--hosts", typed.draw_hosts,
-                      "How many, of equal size, or that of each rank: 0,0,1,1; else one");
-  command->add_option("-b,--bytes", typed.draw_bytes, "Of data")->capture_default_str();
-  command->add_option("--segment-bytes", typed.draw_segment_bytes, "Of a segment")
+  command->add_option("-a,--algorithm", draw.algorithm,
+                      "Name of the algorithm; default: the first");
+  command->add_option("-n,--ranks", draw.ranks, "Number of ranks")->capture_default_str();
+  command->add_option("--root", draw.root, "The root, if the collective has one")
       ->capture_default_str();
-  command->add_option("--latency", draw.costs.local.latency_us, "Of a message, in microseconds")
+  command->add_option(
+      "--hosts", typed.draw_hosts,
+      "Number of hosts of equal size, or the host of each rank: 0,0,1,1; default: one");
+  command->add_option("-b,--bytes", typed.draw_bytes, "Size of the data")->capture_default_str();
+  command->add_option("--segment-bytes", typed.draw_segment_bytes, "Size of a segment")
+      ->capture_default_str();
+  command
+      ->add_option("--latency", draw.costs.local.latency_us,
+                   "Latency of a message, in microseconds")
       ->capture_default_str();
   command->add_option("--servers", draw.servers,
                       "push, pull: dedicated servers, the first ranks; 0: every rank serves");
   command->add_flag("--update", draw.has_update, "push, push_pull: servers update the sums");
   command->add_flag("--answers", draw.can_answer, "Peers answer in place, as over shared memory");
-  command->add_option("-o,--out", draw.out, "The file; else COLLECTIVE_ALGORITHM_RANKS.svg");
+  command->add_option("-o,--out", draw.out, "The file; default: COLLECTIVE_ALGORITHM_RANKS.svg");
 }
 
 void add_diff(CLI::App& app, Arguments& result) {
-  CLI::App* command =
-      app.add_subcommand("diff", "Compare two files of JSON lines: what is slower, what is noise");
+  CLI::App* command = app.add_subcommand(
+      "diff", "Compare two files of JSON lines, and tell slower rows from noise");
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command->add_option("old", result.old_file, "JSON lines of before")->required();
-  command->add_option("new", result.new_file, "JSON lines of now")->required();
-  command->add_option("--least", result.least_percent, "Percent: what differs by less is noise")
+  command->add_option("old", result.old_file, "JSON lines of the old run")->required();
+  command->add_option("new", result.new_file, "JSON lines of the new run")->required();
+  command->add_option("--least", result.least_percent, "Percent; smaller differences are noise")
       ->capture_default_str();
 }
 
 void add_timeline(CLI::App& app, TimelineRequest& timeline) {
   CLI::App* command = app.add_subcommand(
-      "timeline", "Put the timelines of several ranks (KOLO_TIMELINE) into one file");
+      "timeline", "Merge the timelines of several ranks (KOLO_TIMELINE) into one file");
   command->add_option("files", timeline.files, "FILE.0.json FILE.1.json ...")->required();
   command->add_option("-o,--out", timeline.out, "The file")->capture_default_str();
 }
 
 void add_interpreter(CLI::App& app, Arguments& result) {
   CLI::App* command = app.add_subcommand(
-      "interpreter", "What running a schedule costs over a loop written by hand, and planning one");
+      "interpreter",
+      "Measure the cost of a schedule against a loop written by hand, and of planning");
   command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  command->add_option("-n,--ranks", result.ranks, "Of the rings in threads, 2 to 64")
+  command->add_option("-n,--ranks", result.ranks, "Ranks of the rings in threads, 2 to 64")
       ->capture_default_str();
-  command->add_flag("--quick", result.is_quick, "Tiny sizes: to see that it works");
+  command->add_flag("--quick", result.is_quick, "Tiny sizes, as a trial");
 }
 
 void take_draw(const RawOptions& typed, DrawRequest& draw) {
@@ -109,10 +114,9 @@ void add_tools(CLI::App& app, Arguments& result, RawOptions& typed) {
   add_limits(app, result, typed);
   add_plot(app, result);
   app.add_subcommand("peers",
-                     "Name the peers in this build and their variants, a line each: what --against "
-                     "takes, and with what");
+                     "List the peers in this build and their variants, as --against takes them");
   app.add_subcommand("transports",
-                     "Name the transports in this build, and whether they serve on this machine");
+                     "List the transports in this build, and whether they work on this machine");
   add_diff(app, result);
   add_timeline(app, result.timeline);
   add_draw(app, result.draw, typed);

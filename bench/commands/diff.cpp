@@ -262,10 +262,11 @@ class Comparison {
         "only in the new one {}\n# {}\n",
         seen_[Verdict::kFaster], seen_[Verdict::kSlower], seen_[Verdict::kWrong],
         seen_[Verdict::kNoise], not_compared, only_old, only_new,
-        compared == 0 ? "nothing could be compared: measure again, with the cores as before"
-        : is_blind    ? "nothing of kolo's could be compared: measure again, with the cores as "
-                        "before"
-                      : own_text());
+        compared == 0
+            ? "nothing could be compared: measure again, with the cores at the same distance"
+        : is_blind ? "no row of kolo's could be compared: measure again, with the cores at "
+                     "the same distance"
+                   : own_text());
     flush_or_throw(std::cout, kTable);
     if (is_blind) return kNothingCompared;
     return regressions_ > 0 ? kRegression : 0;
@@ -313,8 +314,8 @@ int run_diff(const Arguments& arguments) {
   }
   if (only_new == new_rows.size()) {
     std::cerr << fmt::format(
-        "kolo-bench: {} and {} have no row in common: a row is known by library, transport, "
-        "collective, ranks, bytes, type, op and what else was asked for\n",
+        "kolo-bench: {} and {} have no row in common: a row is identified by library, transport, "
+        "collective, ranks, bytes, type, op and other options\n",
         arguments.old_file, arguments.new_file);
     return kNothingCompared;
   }

@@ -368,10 +368,10 @@ std::string diagram(const DrawRequest& request) {
   const std::size_t boxes =
       boxes_of(program, options);  // refuse before the simulation, which may take long
   if (boxes > kMostBoxes) {
-    throw std::invalid_argument(
-        fmt::format("the picture would have {} boxes, and more than {} show nothing; take fewer "
-                    "--bytes, fewer ranks or longer --segment-bytes",
-                    boxes, kMostBoxes));
+    throw std::invalid_argument(fmt::format(
+        "the picture would have {} boxes, and more than {} are not readable; take fewer "
+        "--bytes, fewer ranks or longer --segment-bytes",
+        boxes, kMostBoxes));
   }
   const Simulation played = simulate(program, request.costs, options);
   return Diagram(request, program, played).text();

@@ -34,9 +34,10 @@ bool are_measured(const Arguments& arguments) {
 
 std::string heading_of_costs(const Arguments& arguments) {
   if (arguments.ranks == 1) return "# one rank: nothing to measure, nothing to choose\n";
-  const char* whence = are_measured(arguments)
-                           ? "measured as the job began"
-                           : "the transport's own words: no measurement may have a say";
+  const char* whence =
+      are_measured(arguments)
+          ? "measured as the job began"
+          : "as the transport declares them: results must not depend on measurements";
   return fmt::format("# costs, {}:\n", whence);
 }
 
@@ -46,12 +47,12 @@ std::string conclusion(const AlgorithmComparison& contest) {
                                  chosen.row.algorithm, contest.reason());
   if (contest.contestants.size() == 1) return text + "\n";
   if (&chosen == &contest.fastest()) return text + " and is the fastest\n";
-  return text + fmt::format(" and takes {:.1f} % longer than {}, the fastest{}\n",
-                            100 * contest.distance(), contest.fastest().row.algorithm,
-                            contest.distance() < contest.spread()
-                                ? fmt::format(", whose own passes are {:.1f} % apart",
-                                              100 * contest.spread())
-                                : "");
+  return text +
+         fmt::format(" and takes {:.1f} % longer than {}, the fastest{}\n",
+                     100 * contest.distance(), contest.fastest().row.algorithm,
+                     contest.distance() < contest.spread()
+                         ? fmt::format(", whose passes are {:.1f} % apart", 100 * contest.spread())
+                         : "");
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ std::string describe(const Costs& costs, int hosts, int ranks) {
       costs.overhead_us, costs.copy_us_per_byte * kMiB, costs.reduce_us_per_byte * kMiB);
   if (costs.cores > 0 && ranks > costs.cores) {
     text += fmt::format(
-        "#   {} ranks share {} cores: another begins {:.3f} us after one has to "
+        "#   {} ranks share {} cores: the next rank runs {:.3f} us after one starts to "
         "wait\n",
         ranks, costs.cores, costs.switch_us);
   }

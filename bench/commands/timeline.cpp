@@ -27,8 +27,8 @@ nlohmann::ordered_json read_events(const std::string& file) {
   }
   if (!text.is_object() || !text.contains("traceEvents") || !text["traceEvents"].is_array()) {
     throw std::invalid_argument(fmt::format(
-        "timeline {}: this is no timeline, as KOLO_TIMELINE leaves one (a trace's files, one of "
-        "each rank, are opened as they are)",
+        "timeline {}: this is no timeline, as KOLO_TIMELINE writes one (files of --trace, one "
+        "per rank, need no merging)",
         file));
   }
   return std::move(text["traceEvents"]);

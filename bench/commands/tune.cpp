@@ -34,7 +34,7 @@ namespace {
 // The file for the points of all jobs: a memory file, which ends with this process.
 class PointsFile {
  public:
-  PointsFile() : file_(make_memory_file(0, "where the jobs put their points down")) {}
+  PointsFile() : file_(make_memory_file(0, "a file for the points of the jobs")) {}
 
   // The path under which the jobs open it.
   std::string path() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_.get()); }
@@ -134,9 +134,10 @@ void begin_table(const Arguments& arguments) {
       tuning.empty() ? "the planner's choice" : fmt::format("the choice by {}", tuning);
   table << fmt::format("# kolo-bench tune: all algorithms in turn, beside {}\n", who);
   table << fmt::format("# {}\n# {}\n", describe_machine(), own_version());
-  table << "# time in us: the median over the iterations of the longest over the ranks; away: how "
-           "much longer the choice takes;\n# spread: how far apart the fastest one's own passes "
-           "are (the middle half of their medians)\n";
+  table
+      << "# time in us: the median over the iterations of the longest over the ranks; away: extra "
+         "time of the choice;\n# spread: how far apart the passes of the fastest algorithm are "
+         "(the middle half of their medians)\n";
   if (const std::string text = whole_sizes_text(arguments); !text.empty())
     table << "# " << text << '\n';
   const std::size_t width = by_width(arguments);
@@ -193,7 +194,7 @@ void summarize(const std::vector<nlohmann::json>& points, const Arguments& argum
       100 * kNear, near, format_count(points.size(), "point"),
       100 * static_cast<double>(near) / static_cast<double>(points.size()));
   table << fmt::format(
-      "# on {} of them the fastest one's own passes were more than {:.0f} % apart\n", noisy,
+      "# on {} of them the passes of the fastest algorithm were more than {:.0f} % apart\n", noisy,
       100 * kNear);
   table << arguments.tune.out << '\n';
   flush_or_throw(table, kTable);
@@ -211,9 +212,8 @@ int run_tune(const Arguments& arguments, int argc, const char* const* argv) {
   require_writable(tune.out);
   const PointsFile file;
   if (holds_something(tune.out)) {
-    std::cerr << fmt::format(
-        "kolo-bench: --out {}: the file holds something already; the table takes its place\n",
-        tune.out);
+    std::cerr << fmt::format("kolo-bench: --out {}: the file is not empty; the table replaces it\n",
+                             tune.out);
   }
   begin_table(arguments);
   for (const std::string& transport : tune.transports) {

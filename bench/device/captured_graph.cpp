@@ -30,8 +30,8 @@ class Captured final : public Library {
         communicator_->algorithm(problem.collective, bytes, problem.type, problem.op));
   }
   std::string caution() const override {
-    return "captured is the same call in a CUDA graph, launched again and again; its first time is "
-           "with the capture";
+    return "captured is the same call in a CUDA graph, launched again and again; its first time "
+           "includes the capture";
   }
   bool enqueues() const override { return true; }
 

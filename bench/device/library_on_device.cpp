@@ -68,7 +68,7 @@ LibraryOnDevice::LibraryOnDevice(std::unique_ptr<Library> library,
       library_(std::move(library)) {}
 
 std::string LibraryOnDevice::objection(const Problem& problem) const {
-  if (library_->runs_in_workers()) return "its processes have no memory of devices";
+  if (library_->runs_in_workers()) return "its processes cannot use device memory";
   return library_->objection(problem);
 }
 

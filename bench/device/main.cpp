@@ -132,9 +132,10 @@ int main(int argc, char** argv) {
   kolo::bench::DeviceArguments arguments;
   CLI::App app("A device's reduction kernels against its copy bandwidth");
   app.add_option("--type", arguments.types, "Element types, a list")->delimiter(',');
-  app.add_option("--bytes", arguments.bytes, "Of an operand, a list: 64M,1G")->delimiter(',');
+  app.add_option("--bytes", arguments.bytes, "Size of an operand, a list: 64M,1G")->delimiter(',');
   app.add_option("--form", arguments.forms, "in_place, apart, twice (a list)")->delimiter(',');
-  app.add_option("--iterations", arguments.iterations, "That count")->check(CLI::Range(1, 100000));
+  app.add_option("--iterations", arguments.iterations, "Counted iterations")
+      ->check(CLI::Range(1, 100000));
   app.add_option("--json", arguments.json, "A file for JSON lines, or -");
   try {
     app.parse(argc, argv);

@@ -52,7 +52,7 @@ MirroredBuffers::Place MirroredBuffers::find(const void* pointer) const {
     const bool is_in = !host.empty() && place >= host.data() && place < host.data() + host.size();
     if (is_in) return {i, static_cast<std::size_t>(place - host.data())};
   }
-  check(false, "a buffer that was not placed has no twin on the device");
+  check(false, "a buffer that was not placed has no mirror on the device");
   return {};
 }
 

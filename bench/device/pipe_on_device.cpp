@@ -12,7 +12,7 @@ PipeOnDevice::PipeOnDevice(std::unique_ptr<Pipe> pipe, std::shared_ptr<DeviceMem
     : memory_(std::move(memory)), mirrors_(memory_), pipe_(std::move(pipe)) {}
 
 std::string PipeOnDevice::objection() const {
-  if (pipe_->runs_in_workers()) return "its processes have no memory of devices";
+  if (pipe_->runs_in_workers()) return "its processes cannot use device memory";
   return pipe_->objection();
 }
 

@@ -73,8 +73,7 @@ void HandwrittenRing::all_reduce(const float* in, float* out, std::size_t count)
   }
 }
 
-// --- two ranks: the peer overwrites this rank's segment with the sum; three stages, one turn apart
-// ---
+// --- two ranks: the peer overwrites the segment with the sum; three stages, one turn apart ---
 
 std::size_t HandwrittenRing::turns_of_two(std::size_t count) const {
   return chunk(0, count).segments(segment_bytes / sizeof(float)) + 2;

@@ -149,8 +149,9 @@ int run_limits(const Arguments& arguments) {
   if (const auto line = needs_line ? line_limit() : std::nullopt) {
     report.add(*line);
   } else if (needs_line) {
-    std::cerr << "kolo-bench: others keep the cores too busy for a cache line's round trip: it is "
-                 "left out, and what follows says little\n";
+    std::cerr
+        << "kolo-bench: other programs keep the cores too busy for a cache line's round trip: it "
+           "is left out, and the other rows are not reliable\n";
   }
   if (is_asked("memory")) {
     for (const Limit& limit : memory_limits(arguments.is_quick)) report.add(limit);

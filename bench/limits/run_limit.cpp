@@ -185,8 +185,8 @@ void RunLimit::wait_for_rank_0(const std::string& key) {
     } else if (now - heard >= arguments_.timeout) {
       const double waited_s = std::chrono::duration<double>(arguments_.timeout).count();
       throw Error(ErrorCode::kDeadline, 0,
-                  fmt::format("rank {}: waited {} s for rank 0, which measures what the machine "
-                              "allows (the column limit) and does not get on: see whether it has "
+                  fmt::format("rank {}: waited {} s for rank 0, which measures the machine's limit "
+                              "(the column limit) and makes no progress: see whether it has "
                               "stopped, or raise --timeout",
                               rank_, waited_s));
     }

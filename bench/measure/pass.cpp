@@ -30,7 +30,7 @@ std::string to_text(const PassResult& result) {
 }
 
 PassRequest parse_pass_request(const std::string& text) {
-  return read_json<PassRequest>(text, "turn of a benchmark", [](const nlohmann::json& read) {
+  return read_json<PassRequest>(text, "pass of a benchmark", [](const nlohmann::json& read) {
     PassRequest turn;
     turn.problem.collective = enumerator(read, "collective", Collective::kMessage);
     turn.problem.type = enumerator(read, "type", ElementType::kUint64);
@@ -49,7 +49,7 @@ PassRequest parse_pass_request(const std::string& text) {
 }
 
 PassResult parse_pass_result(const std::string& text) {
-  return read_json<PassResult>(text, "result of a turn", [](const nlohmann::json& read) {
+  return read_json<PassResult>(text, "result of a pass", [](const nlohmann::json& read) {
     PassResult result;
     result.first_us = duration(read.at("first_us"));
     result.times_us = durations(read.at("times_us"));

@@ -24,7 +24,7 @@ constexpr std::chrono::microseconds kLateness{20};  // delay of one rank, while 
 }  // namespace
 
 PassResult Library::run_pass(const PassRequest&, const Buffer&, const Buffer&) {
-  throw std::logic_error(name() + " plays no turns by itself");
+  throw std::logic_error(name() + " runs no passes by itself");
 }
 
 PassRunner::PassRunner(RankGroup& group, std::byte* data, std::byte* input)

@@ -71,7 +71,7 @@ RankGroup::RankGroup(int rank, int size, Store& store, std::chrono::milliseconds
   posix::Descriptor file;
   std::string path;
   if (rank == 0) {
-    file = make_memory_file(bytes_, "rank 0: memory for the ranks to meet in");
+    file = make_memory_file(bytes_, "rank 0: shared memory of the ranks");
     path = fmt::format("/proc/{}/fd/{}", getpid(), file.get());
   }
   path = exchange(store, rank, size, "meeting", path, Clock::now() + timeout, "join the benchmark")
@@ -81,7 +81,7 @@ RankGroup::RankGroup(int rank, int size, Store& store, std::chrono::milliseconds
     if (!file.is_open()) posix::throw_system("the ranks must all be on one host: open " + path);
   }
   void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-  if (memory == MAP_FAILED) posix::throw_system("mapping the memory to meet in");
+  if (memory == MAP_FAILED) posix::throw_system("mapping the shared memory of the ranks");
   shared_ = static_cast<Shared*>(memory);
   has_spare_cores_ = available_cores().size() >= static_cast<std::size_t>(size);
   wait();  // keep the descriptor open until all ranks have opened it

@@ -166,7 +166,7 @@ class Link:
             for side in (0, 1):
                 self.make_side(side, is_limited=bottleneck == "host")
         except OSError as error:
-            raise CannotLink(f"cannot make a network namespace with a device: {error.strerror}; it takes root, "
+            raise CannotLink(f"cannot make a network namespace with a device: {error.strerror}; it needs root, "
                              "/dev/net/tun, and ip and tc of iproute2") from error
         finally:
             libc.setns(own, CLONE_NEWNET)
@@ -270,9 +270,9 @@ def configure(*words):
 
 def add_network(parser):
     parser.add_argument("--bottleneck", choices=("router", "host"), default="router",
-                        help="who keeps the rate: a router on the way that drops, or the sender's own queue")
+                        help="where the rate is limited: a router on the way, which drops packets, or the sender's own queue")
     parser.add_argument("--queue", type=size, default=0, metavar="BYTES",
-                        help="what waits before the bottleneck at most; else what fits a round trip, 256KiB at least")
+                        help="longest queue before the bottleneck; default: the bytes of a round trip, 256KiB at least")
 
 
 def worse(codes):
@@ -286,8 +286,8 @@ def end_on_signal(number, _):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rate", type=rate, default=0, metavar="RATE", help="10Mbit, 1Gbit; else as fast as it goes")
-    parser.add_argument("--delay", type=delay, default=0, metavar="TIME", help="1ms, of one way")
+    parser.add_argument("--rate", type=rate, default=0, metavar="RATE", help="10Mbit, 1Gbit; default: no limit")
+    parser.add_argument("--delay", type=delay, default=0, metavar="TIME", help="1ms, one way")
     add_network(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, help="-- COMMAND...")
     arguments = parser.parse_args()

@@ -137,7 +137,7 @@ def main():
     parser.add_argument("--buffers", type=words, default=["kernel"])
     parser.add_argument("--congestion", type=words, default=["system"])
     parser.add_argument("--iterations", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=10, help="what would take longer is left out")
+    parser.add_argument("--seconds", type=float, default=10, help="leave out measurements that would take longer")
     parser.add_argument("--bench", default=str(Path(__file__).resolve().parents[2] / "build/release/bin/kolo-bench"))
     parser.add_argument("--json", help="a file for the rows")
     link.add_network(parser)

@@ -382,7 +382,7 @@ def draw_pictures(plt, rows, out):
     bare = [key for key, lines in charts.items() if all(points[0]["library"] == "floor" for points in lines.values())]
     if 0 < len(bare) < len(charts):
         said = ", ".join(f"{picture} of {count_text(ranks, 'rank')}" for picture, ranks in bare)
-        say(f"left out, there are floors alone: {said}")
+        say(f"left out, as there are only floors: {said}")
         charts = {key: lines for key, lines in charts.items() if key not in bare}
     elif len(bare) > 1:
         return draw_floors(plt, charts, out, where)

@@ -87,16 +87,16 @@ std::vector<std::string> LineNotes::texts() const {
   std::vector<std::string> notes;
   if (rows_in_part_ > 0)
     notes.push_back(fmt::format(
-        "{} of {} {} of the turns at the distance in `line` alone: the cores moved meanwhile, or "
-        "another program had one",
+        "{} of {} {} made of the passes at the distance in `line` only: the cores moved "
+        "meanwhile, or another program had one",
         rows_in_part_, format_count(rows_, "row"), rows_in_part_ == 1 ? "is" : "are"));
   if (has_moved_)
     notes.emplace_back(
-        "line moved: the cores did, while that row was measured; compare it with nothing");
+        "line moved: the cores moved while that row was measured; do not compare it");
   if (is_disturbed_)
     notes.emplace_back(
-        "line disturbed: another program had a core while that row was measured; compare it with "
-        "nothing");
+        "line disturbed: another program had a core while that row was measured; do not compare "
+        "it");
   return notes;
 }
 
@@ -112,7 +112,7 @@ std::string round_trip_text(double cache_line_us) {
                        regime(cache_line_us));
   return available_cores().size() < 2 ? "one core: no cache line's round trip"
                                       : "a cache line's round trip is not known: one rank, or "
-                                        "others keep the cores too busy";
+                                        "other programs keep the cores busy";
 }
 
 std::string surroundings_text(double cache_line_us) {
@@ -124,11 +124,11 @@ std::string surroundings_text(double cache_line_us) {
 std::string costs_warning(const CoreDistance& distance) {
   const std::string_view regime = distance.regime();
   if (regime == "disturbed")
-    return "another program had a core while the costs were measured: what is predicted and chosen "
-           "by them says little";
+    return "another program had a core while the costs were measured: predictions and choices by "
+           "them are not reliable";
   if (regime == "moved")
-    return "the cores moved while the costs were measured: what is predicted and chosen by them "
-           "says little";
+    return "the cores moved while the costs were measured: predictions and choices by them are not "
+           "reliable";
   return "";
 }
 
@@ -223,9 +223,8 @@ std::vector<std::string> enqueue_lines(const std::vector<Row>& rows) {
   std::vector<std::string> lines;
   for (const Row& row : rows) {
     if (!row.enqueue_us) continue;
-    lines.push_back(
-        fmt::format("{} of {} bytes: rank 0's host has given it to the stream after {} us",
-                    name_of(row), row.bytes, time_text(*row.enqueue_us)));
+    lines.push_back(fmt::format("{} of {} bytes: rank 0's host enqueued it on the stream in {} us",
+                                name_of(row), row.bytes, time_text(*row.enqueue_us)));
   }
   return lines;
 }
@@ -301,8 +300,8 @@ JsonLines::JsonLines(const std::string& path) : path_(path) {
 
 void warn_about_existing_rows(const std::string& json) {
   if (json.empty() || json == "-" || !holds_something(json)) return;
-  std::cerr << fmt::format(
-      "kolo-bench: --json {}: the file holds something already; the rows are appended\n", json);
+  std::cerr << fmt::format("kolo-bench: --json {}: the file is not empty; the rows are appended\n",
+                           json);
 }
 
 void JsonLines::add(const std::string& line) {
@@ -426,13 +425,13 @@ std::uint64_t Report::end() {
   if (has_ratios_) note("ratio: the peer's time over kolo's; above 1, kolo is faster");
   if (has_limits_) {
     note(
-        "of limit: what the machine takes at least, measured in turn, over kolo's time; -: not "
-        "known, or others had the cores");
+        "of limit: the least time that the machine needs, measured in turn, over kolo's time; -: "
+        "not known, or other programs had the cores");
   }
   if (has_beaten_limits_) {
     note(
-        "above 100 %: kolo was quicker than the program that measures the limit, which was none "
-        "there (bench/README.md)");
+        "above 100 %: kolo was faster than the program that measures the limit, so it is no "
+        "limit there (bench/README.md)");
   }
   for (const std::string& text : line_notes_.texts()) note(text);
   std::uint64_t wrong = 0;
@@ -448,9 +447,9 @@ std::uint64_t Report::end() {
                         format_count(static_cast<std::size_t>(moving_rows_),
                                      arguments_.is_by_all ? "fastest row" : "row"),
                         bus_sum_ / moving_rows_)
-          : fmt::format("no bandwidth: {}", arguments_.ranks == 1 ? "one rank has nobody to send to"
-                                                                  : "no bytes are moved"),
-      arguments_.is_checked ? fmt::format("{}", wrong) : "not checked, nobody knows how many"));
+          : fmt::format("no bandwidth: {}",
+                        arguments_.ranks == 1 ? "one rank sends nothing" : "no bytes are moved"),
+      arguments_.is_checked ? fmt::format("{}", wrong) : "not checked, so unknown how many"));
   return wrong;
 }
 

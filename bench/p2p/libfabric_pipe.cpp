@@ -82,7 +82,7 @@ class LibfabricPipe final : public Pipe {
       if (vain % kPolls == kPolls - 1) ::sched_yield();
       if (vain % kPollsPerClock == kPollsPerClock - 1 && Clock::now() - begin > timeout_)
         throw Error(ErrorCode::kDeadline, 1 - rank_,
-                    "the bare libfabric of the other rank is late");
+                    "timed out waiting for the other rank over bare libfabric");
     }
   }
 

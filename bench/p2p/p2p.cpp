@@ -30,8 +30,8 @@ constexpr std::size_t kFewestInWindow = 4;
 constexpr std::size_t kRowBytes = std::size_t{64} << 10;
 constexpr std::size_t kWindowBytes = std::size_t{16} << 20;
 constexpr const char* kOfLimit =
-    "of limit: what a sample's bytes take at least, however they are cut, measured in turn, over "
-    "the row's time; -: not known, or others had the cores";
+    "of limit: the least time for a sample's bytes, measured in turn, over "
+    "the row's time; -: not known, or other programs had the cores";
 
 // The fields of a row that are known before the measurement.
 P2pRow row_of(const Arguments& arguments, const Pipe& pipe, std::size_t bytes) {
@@ -162,18 +162,18 @@ void print(const P2pRow& row, const P2pRow& first, std::size_t over_width, std::
       row.limit_us ? fmt::format("{:.0f} %", 100 * *row.limit_us / row.time_us.median) : "-",
       line_text(row.distance));
   if (!row.enqueue_us) return;
-  table << fmt::format(
-      "# {} of {} bytes: rank 0's host has given a sample to the stream after {} us\n",
-      row.peer.empty() ? row.library : row.peer, row.bytes, time_text(*row.enqueue_us));
+  table << fmt::format("# {} of {} bytes: rank 0's host enqueued a sample on the stream in {} us\n",
+                       row.peer.empty() ? row.library : row.peer, row.bytes,
+                       time_text(*row.enqueue_us));
 }
 
 const char* explain_time(P2pKind kind) {
   switch (kind) {
     case P2pKind::kLatency:
-      return "half of a round trip; each waits for the one before, `window` of them to a sample";
+      return "half of a round trip; a sample is `window` round trips, one after the other";
     case P2pKind::kBandwidth:
     case P2pKind::kMessageRate:
-      return "of a window of messages one way, until the word that the last has come";
+      return "of a window of messages one way, until the last is acknowledged";
     case P2pKind::kBidirectional:
       return "of a window of messages each way at once; GB/s and messages of both ways together";
   }

@@ -177,7 +177,7 @@ std::size_t warm_up(Game& game, RankGroup& group, const P2pPassRequest& turn, Pi
 }  // namespace
 
 P2pPassResult Pipe::run_pass(const P2pPassRequest&) {
-  throw std::logic_error(library() + " plays no games by itself");
+  throw std::logic_error(library() + " runs no passes by itself");
 }
 
 P2pPassResult run_pass(Pipe& pipe, const P2pPassRequest& turn, RankGroup& group) {

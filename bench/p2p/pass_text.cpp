@@ -39,7 +39,7 @@ std::string to_text(const P2pPassResult& result) {
 }
 
 P2pPassRequest parse_p2p_pass_request(const std::string& text) {
-  return read_json<P2pPassRequest>(text, "game of two ranks", [](const nlohmann::json& read) {
+  return read_json<P2pPassRequest>(text, "pass of two ranks", [](const nlohmann::json& read) {
     P2pPassRequest turn;
     turn.kind = enumerator(read, "kind", P2pKind::kMessageRate);
     turn.bytes = whole<std::size_t>(read, "bytes");
@@ -54,7 +54,7 @@ P2pPassRequest parse_p2p_pass_request(const std::string& text) {
 }
 
 P2pPassResult parse_p2p_pass_result(const std::string& text) {
-  return read_json<P2pPassResult>(text, "result of a game", [](const nlohmann::json& read) {
+  return read_json<P2pPassResult>(text, "result of a p2p pass", [](const nlohmann::json& read) {
     P2pPassResult result;
     result.times_us = durations(read.at("times_us"));
     result.wrong = whole<std::uint64_t>(read, "wrong");

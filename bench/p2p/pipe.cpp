@@ -152,7 +152,7 @@ class SegmentPipe final : public Pipe {
     const Cursor& one = sends ? sending : receiving;
     return {ErrorCode::kDeadline, 1 - rank_,
             fmt::format("rank {}: {} rank {} ({}) came to message {} of {}, {} each, in {:.1f} s; "
-                        "is rank {} stopped? --timeout gives it longer",
+                        "is rank {} stopped? Or raise --timeout",
                         rank_, sends ? "sending to" : "receiving from", 1 - rank_,
                         transport_->name(), std::min(one.message() + 1, one.messages().count),
                         one.messages().count, format_bytes(one.messages().bytes),
@@ -286,7 +286,7 @@ void meet_by(Pipe& pipe, Store& store, int rank, const std::string& key, Deadlin
     if (const auto failure = store.failure()) throw Error(ErrorCode::kAborted, kNoPeer, *failure);
     if (Clock::now() > deadline) {
       throw Error(ErrorCode::kDeadline, 1 - rank,
-                  fmt::format("rank {} did not come to the end of '{}' by {}", 1 - rank, key,
+                  fmt::format("rank {} did not reach the end of '{}' over {}", 1 - rank, key,
                               pipe.library()));
     }
     ::sched_yield();

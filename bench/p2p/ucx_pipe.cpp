@@ -126,7 +126,8 @@ class UcxPipe final : public Pipe {
       vain = has_moved ? 0 : vain + 1;
       if (vain % kPolls == kPolls - 1) ::sched_yield();
       if (vain % kPollsPerClock == kPollsPerClock - 1 && Clock::now() - begin > timeout_)
-        throw Error(ErrorCode::kDeadline, 1 - rank_, "the bare UCX of the other rank is late");
+        throw Error(ErrorCode::kDeadline, 1 - rank_,
+                    "timed out waiting for the other rank over bare UCX");
     }
   }
 

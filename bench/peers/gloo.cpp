@@ -132,8 +132,8 @@ class Gloo : public Library {
     const std::size_t cores = available_cores().size();
     if (static_cast<std::size_t>(threads) <= cores) return {};
     return fmt::format(
-        "{} threads, two a rank, have {} {}: rows of some 4 ms are these in each other's way "
-        "until the scheduler's tick (bench/README.md)",
+        "{} threads, two per rank, share {} {}: in rows of some 4 ms they are in each other's "
+        "way until the scheduler's tick (bench/README.md)",
         threads, cores, cores == 1 ? "core" : "cores");
   }
   // From the sources of Debian's version, commit 5b14351: all-reduce uses its ring by default
@@ -188,10 +188,10 @@ class Gloo : public Library {
     try {
       run_it(problem, in, out);
     } catch (const std::exception& error) {  // it names neither rank nor call
-      throw std::runtime_error(
-          fmt::format("gloo failed in {} of {} elements, and does not say for whom it waited; see "
-                      "whether all ranks are alive: {}",
-                      to_string(problem.collective), problem.count, error.what()));
+      throw std::runtime_error(fmt::format(
+          "gloo failed in {} of {} elements, and does not name the rank that it waited for; see "
+          "whether all ranks are alive: {}",
+          to_string(problem.collective), problem.count, error.what()));
     }
   }
 

@@ -90,9 +90,8 @@ void let_mpich_yield(const LibraryRequest& request, MpiPeer& peer) {
   peer.command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
   const std::size_t cores = available_cores().size();
   peer.caution = fmt::format(
-      "{} ranks have {} {}, and one that waits keeps its core, also where it is told to yield: "
-      "rows "
-      "of milliseconds are that (bench/README.md)",
+      "{} ranks share {} {}, and a waiting rank keeps its core even if it is told to yield: "
+      "rows of milliseconds come from that (bench/README.md)",
       request.size, cores, cores == 1 ? "core" : "cores");
 }
 

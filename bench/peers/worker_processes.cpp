@@ -114,7 +114,7 @@ WorkerProcesses::WorkerProcesses(std::string name, const LibraryRequest& request
     if (error.code() != ErrorCode::kDeadline) throw;
     throw Error(
         ErrorCode::kDeadline, kNoPeer,
-        fmt::format("rank {}: {}'s process for it did not come within {:.1f} s; see whether its "
+        fmt::format("rank {}: {}'s worker process did not start within {:.1f} s; see whether its "
                     "launcher works here, or raise --timeout{}",
                     rank_, name_, std::chrono::duration<double>(timeout_).count(),
                     rank_ == 0 ? last_words() : ""));
@@ -187,8 +187,8 @@ void WorkerProcesses::watch() {
   if (is_expected && status == 0) return;
   try {
     store_->post_failure(
-        fmt::format("{}: its processes have ended before their time ({}); see "
-                    "whether it works here alone{}",
+        fmt::format("{}: its processes have ended too early ({}); see "
+                    "whether it works here without kolo-bench{}",
                     name_, how_it_ended(status), last_words()));
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no rank is left
   }

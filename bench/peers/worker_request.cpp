@@ -25,7 +25,7 @@ std::string to_text(const WorkerRequest& order) {
 }
 
 WorkerRequest parse_worker_request(const std::string& text) {
-  return read_json<WorkerRequest>(text, "order for a peer", [](const nlohmann::json& read) {
+  return read_json<WorkerRequest>(text, "request for a worker", [](const nlohmann::json& read) {
     WorkerRequest order;
     if (read.contains("game")) {
       order.game = parse_p2p_pass_request(read.at("game"));

@@ -257,7 +257,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.5, help="of the job, at each size")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--rate", type=int, default=500, help="strangers a second")
+    parser.add_argument("--rate", type=int, default=500, help="connections a second")
     arguments = parser.parse_args()
     kinds = arguments.kinds.split(",")
     if not set(kinds) <= set(KINDS) or arguments.rounds < 1 or arguments.rate < 1:
@@ -265,7 +265,7 @@ def main():
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
     elsewhere = Elsewhere()
-    print("| strangers | bytes | nobody, us | elsewhere, us | at the job, us | elsewhere / nobody | at the job / elsewhere | "
+    print("| connections | bytes | nobody, us | elsewhere, us | at the job, us | elsewhere / nobody | at the job / elsewhere | "
           "came |\n|---|---|---|---|---|---|---|---|", flush=True)
     for kind in kinds:
         rounds, came = [], []

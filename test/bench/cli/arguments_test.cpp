@@ -313,7 +313,7 @@ TEST_CASE("p2p on a device exchanges messages, whatever other options say") {
   for (const char* level : {"segments", "both", "library"}) {
     const std::string refusal = complaint({"p2p", "latency", "--device", "cuda", "--level", level});
     CHECK(mentions(refusal, {"--level " + std::string(level) + " --device cuda: ",
-                             "leave --level out, which measures messages"}));
+                             "leave --level out, to measure messages"}));
   }
   CHECK(complaint({"p2p", "latency", "--device", "tpu"}) == "--device tpu: there is cuda");
   CHECK(complaint({"p2p", "latency", "--device", ""}) == "--device: expected cuda");

@@ -76,7 +76,7 @@ class Mistakes(Complaint):
             "--bytes takes the place of --min-bytes": ["p2p", "latency", "--min-bytes", "8", "--bytes", "8"],
             "there is no command 'allreduc'; there are": ["allreduc"],
             "leave --allocated and --overlap out": ["allreduce", "--device", "cuda", "--allocated"],
-            "--level segments --device cuda: a channel's own calls": ["p2p", "latency", "--device", "cuda", "--level", "segments"],
+            "--level segments --device cuda: channels and bare libraries": ["p2p", "latency", "--device", "cuda", "--level", "segments"],
             "--servers 2: at least one of the 2 ranks must work": ["ps", "pull", "--servers", "2"],
         }.items():
             with self.subTest(words=words):
@@ -116,7 +116,7 @@ class Mistakes(Complaint):
     def test_help_uses_the_words_of_this_program(self):
         _, output, errors = run("allreduce", "--help")
         self.assertRegex(output, r"--min-bytes SIZE \[8\] +Smallest", errors)
-        self.assertIn("Measured are the whole elements that fit into a size", output)
+        self.assertIn("Sizes are rounded down to whole elements", output)
         for word in ("Excludes", "TEXT=", "INT=", "FLOAT="):
             self.assertNotIn(word, output)
 

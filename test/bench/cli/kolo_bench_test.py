@@ -205,7 +205,7 @@ class Planner(unittest.TestCase):
 
     def test_measured_costs_do_not_influence_ordered_results(self):
         _, table = self.explain("allreduce", "--bytes", "8", "--reproducibility", "ordered")
-        self.assertIn("# costs, the transport's own words", table)
+        self.assertIn("# costs, as the transport declares them", table)
         self.assertIn("results that are ordered", table)
 
     def test_invariant_results_use_only_algorithms_that_keep_the_order(self):
@@ -257,7 +257,7 @@ class Planner(unittest.TestCase):
 
     def test_impossible_tune_and_explain_are_refused_before_any_measurement(self):
         out = ["--out", os.devnull + "/x"]
-        for words, about in ((["tune"], "--out FILE says it"), (["tune", "--out", "/no/such/folder/table"], "/no/such/folder/table: cannot"),
+        for words, about in ((["tune"], "--out FILE is missing"), (["tune", "--out", "/no/such/folder/table"], "/no/such/folder/table: cannot"),
                              (["tune", "--out", tempfile.gettempdir()], "Is a directory"),
                              (["tune", "--ranks", "0", *out], "--ranks 0: expected"), (["tune", "--ranks", "2,x", *out], "--ranks x: expected"),
                              (["tune", "--ranks", "", *out], "--ranks"), (["tune", "--transport", "pigeon", *out], "--transport pigeon"),

@@ -189,7 +189,7 @@ class Endings(unittest.TestCase):
     def test_an_error_names_what_is_expected(self):
         for words, about in ((["-n", "two", "true"], "-n: 'two' is no number from 1 to 4096"),
                              (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is no number from 0 to 3600"),
-                             (["true"], "-n N says it"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'; see"),
+                             (["true"], "-n N is missing"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'; see"),
                              (["--rank", "2", "true"], "no option '--rank'; did you mean --ranks?; see"),
                              (["-n", "2", "--bind", "core", "true"], "there are cores, nodes, none; did you mean cores?; see"),
                              (["-n", "2"], "there is no command to run")):

@@ -110,7 +110,7 @@ class Diff(Comparison):
         far, peer = {"regime": "far"}, {"library": "gloo", "bytes": 8}
         for old, new, code, said in (
                 ([row(10)], [row(10, **far)], 4, "# nothing could be compared"),
-                ([row(10), row(10, **peer)], [row(10, **far), row(10, **peer)], 4, "# nothing of kolo's could be compared"),
+                ([row(10), row(10, **peer)], [row(10, **far), row(10, **peer)], 4, "# no row of kolo's could be compared"),
                 ([row(10), row(9, bytes=8)], [row(10, **far), row(9, bytes=8)], 0, "# no regression of kolo's"),
                 ([row(10)], [row(10, wrong=1, **far)], 1, "# 1 regression of kolo's"),
                 ([row(10, **peer)], [row(10, **peer)], 0, "# the files have only peers' rows in common")):

@@ -337,7 +337,7 @@ TEST_CASE("a call that moves no data has no bandwidth, and the table says why") 
     CHECK(table.str().find("0.00") == std::string::npos);
     report.end();
     CHECK(table.str().find(row.ranks == 1
-                               ? "# no bandwidth: one rank has nobody to send to;"
+                               ? "# no bandwidth: one rank sends nothing;"
                                : "# no bandwidth: no bytes are moved;") != std::string::npos);
   }
 }

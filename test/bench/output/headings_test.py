@@ -111,7 +111,7 @@ class Files(unittest.TestCase):
                 self.assertEqual(self.errors_of(*all_words), "")
                 rows = path.read_text()
                 self.assertEqual(self.errors_of(*all_words),
-                                 f"kolo-bench: --json {path}: the file holds something already; the rows are appended\n")
+                                 f"kolo-bench: --json {path}: the file is not empty; the rows are appended\n")
                 self.assertTrue(path.read_text().startswith(rows))
         self.assertEqual(self.errors_of("allreduce", "--max-bytes", "8", *FEW, "--json", "/dev/null"), "")
 
@@ -122,8 +122,8 @@ class Files(unittest.TestCase):
                      "--out", str(table), "--json", str(path)]
             self.assertEqual(self.errors_of(*words), "")
             self.assertEqual(self.errors_of(*words),
-                             f"kolo-bench: --json {path}: the file holds something already; the rows are appended\n"
-                             f"kolo-bench: --out {table}: the file holds something already; the table takes its place\n")
+                             f"kolo-bench: --json {path}: the file is not empty; the rows are appended\n"
+                             f"kolo-bench: --out {table}: the file is not empty; the table replaces it\n")
 
 
 if __name__ == "__main__":

@@ -181,7 +181,7 @@ class Mpich(MpiPeer, Peer):
         cores = len(os.sched_getaffinity(0))
         for ranks in (cores, cores + 1):
             _, output = self.lines_of("allreduce", "--ranks", str(ranks), "--transport", "shm", "--max-bytes", "8", "--against", "mpich")
-            self.assertEqual("one that waits keeps its core" in output, ranks > cores, output)
+            self.assertEqual("a waiting rank keeps its core" in output, ranks > cores, output)
 
 
 class Gloo(Peer):

@@ -50,7 +50,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST_CASE("the error quotes the output of a launcher that fails") {
   const std::string why = why_it_fails({"sh", "-c", "echo 'no   slots\nleft'; exit 3"});
-  REQUIRE(contains(why, "a peer: its processes have ended before their time (exit code 3)"));
+  REQUIRE(contains(why, "a peer: its processes have ended too early (exit code 3)"));
   REQUIRE(contains(why, "it said: no slots left"));
 }
 
