@@ -1,8 +1,8 @@
-// What goes wrong and is nobody's bug: a peer is lost, a deadline passes, ranks disagree.
+// Error of a job at run time: a lost peer, a passed deadline, ranks that disagree.
 //
 // Two kinds of failure are never mixed. A bug in the calling program (a bad rank, a wrong count) is
-// std::invalid_argument. A fate is kolo::Error: a code to act on, the peer it came from, and a
-// message that says who, what, whom, how long, and what to do.
+// std::invalid_argument. All other failures are kolo::Error: a code to act on, the peer that caused
+// it, and a message. The message names the rank, the operation, the peer, the time, and what to do.
 #pragma once
 
 #include <stdexcept>
@@ -15,8 +15,8 @@ enum class ErrorCode {
   kPeerLost,     // the peer's process or connection is gone
   kDeadline,     // a wait passed its deadline
   kMismatch,     // ranks called different collectives, types, operations or counts
-  kAborted,      // somebody called abort(), or a failure elsewhere poisoned the job
-  kUnavailable,  // this build or machine lacks what was asked for (a transport, a device, a port)
+  kAborted,      // a rank called abort(), or a failure elsewhere ended the job
+  kUnavailable,  // this build or machine lacks a requested transport, device or port
   kProtocol,     // bytes from the wire that no kolo peer would send
   kSystem,       // the operating system refused; the message carries errno's text
 };
@@ -32,8 +32,8 @@ class Error : public std::runtime_error {
 
   ErrorCode code() const { return code_; }
 
-  // The rank that the failure came from, by its number in the job, not in a group; or kNoPeer. The
-  // same on all ranks that hear of one failure.
+  // The rank that caused the failure, by its number in the job (not in a group), or kNoPeer. All
+  // ranks that report the same failure have the same peer.
   int peer() const { return peer_; }
 
  private:
@@ -41,8 +41,8 @@ class Error : public std::runtime_error {
   int peer_;
 };
 
-// "rank 2: text"; `text` itself where it says already which rank speaks ("rank 1: ..."), or is of
-// that rank ("rank 2 has ...").
+// "rank 2: text"; only `text` if it already begins with a speaking rank ("rank 1: ..."), or with
+// this rank ("rank 2 has ...").
 std::string by_rank(int rank, std::string_view text);
 
 }  // namespace kolo

@@ -1,4 +1,4 @@
-// What a transport that offers none of the optional parts answers.
+// Defaults of the optional functions of transports, channels and stream channels.
 #include "transports/transport.h"
 
 #include <algorithm>
