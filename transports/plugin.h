@@ -151,7 +151,7 @@ typedef struct kolo_plugin {
   kolo_status (*completed)(kolo_channel* channel, uint64_t* segments, kolo_error* error);
 
   // [optional] The longest segment in bytes, the same on every rank: a multiple of 64, 1 GiB at
-  // most. Asked once, if the request names no length; 64 KiB without it.
+  // most. Called once, if the request names no length; 64 KiB without it.
   size_t (*segment_bytes)(kolo_transport* transport);
 } kolo_plugin;
 

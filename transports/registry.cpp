@@ -1,4 +1,4 @@
-// The table of transports, and "auto".
+// Table of transports, and the choice of "auto".
 #include "transports/registry.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,7 @@ namespace kolo {
 
 namespace {
 
-// The shortest reach first; among equals, as in CMakeLists.txt.
+// The shortest reach first; among equals, in the order of CMakeLists.txt.
 std::vector<TransportKind> transport_kinds() {
   std::vector<TransportKind> kinds = {
 #define KOLO_ROW(name) name##_transport(),
@@ -59,7 +59,7 @@ TransportKind kind_of(const plugin::Plugin& outside) {
   return kind;
 }
 
-// Of this build, or from outside; nothing for a name that is neither.
+// A transport of this build or from outside.
 std::optional<TransportKind> find_kind(const std::vector<TransportKind>& kinds,
                                        std::string_view name) {
   if (const TransportKind* kind = find(kinds, name)) return *kind;
@@ -72,8 +72,9 @@ Reach needed_reach(const Topology& placement) {
   return placement.is_one_host ? Reach::kHost : Reach::kNetwork;
 }
 
-// One word per transport: its name where this rank can use it. Those behind one that always serves,
-// everywhere, are not asked: they would not be chosen, and to look for their libraries takes time.
+// The names of the transports that this rank can use, separated by blanks. The search ends at one
+// that always works and reaches any host: later ones would not be chosen, and looking for their
+// libraries takes time.
 std::string usable_names(const std::vector<TransportKind>& kinds) {
   std::string names = " ";
   for (const auto& kind : kinds) {
@@ -84,11 +85,12 @@ std::string usable_names(const std::vector<TransportKind>& kinds) {
   return names;
 }
 
-// How long news of the first failure may be under way when a peer that knew it has already gone.
+// How long the first failure may take to reach the store's readers, after a peer that knew it has
+// gone.
 constexpr auto kCauseTakes = std::chrono::milliseconds(200);
 
-// While a transport is made, a peer may vanish because it has learned of a failure first: that
-// failure is the one to tell.
+// While a transport is made, a peer may vanish because it learned of a failure first. Then that
+// failure is reported.
 std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
                                             const TransportRequest& request) {
   try {
@@ -116,7 +118,8 @@ std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
   }
 }
 
-// What "auto" comes to. Why it is none that serves the ranks' devices, where one reaches them.
+// The transport of "auto". `why_staged`: why it does not serve the ranks' devices, though a
+// transport of this build reaches them.
 struct Choice {
   const TransportKind* kind = nullptr;
   std::string why_staged = {};
@@ -151,7 +154,7 @@ Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& r
                           request.rank, request.size, usable_names(kinds)));
 }
 
-// What a rank asks for, in three lines.
+// The request of a rank; three lines in the store.
 struct Asked {
   std::string name;
   std::string host_id;
@@ -171,8 +174,8 @@ std::string shape_or_none(const std::string& shape) {
   return shape.empty() ? "none" : fmt::format("'{}'", shape);
 }
 
-// Ranks that were told different things would wait for one another's addresses, or misread them.
-// `kind`: null where it is yet to be chosen.
+// Compares the requests of all ranks. Different ones would end in a timeout, or in misread
+// addresses. `kind`: null if it is not chosen yet.
 void agree_on(std::string_view name, const TransportKind* kind, const TransportRequest& request) {
   const auto texts = exchange(*request.store, request.rank, request.size, "asked",
                               fmt::format("{}\n{}\n{}", name, request.host_id, request.shape),
@@ -208,7 +211,8 @@ void require_known(const std::vector<TransportKind>& kinds, std::string_view nam
   throw std::invalid_argument(refusal_of(name, transport_names(), disabled_transports()));
 }
 
-// Device memory is staged over what does not serve it; `why` so, where another was to serve it.
+// Stages device memory over a transport that does not serve it. `why`: why the transport that
+// serves devices is not used; may be empty.
 std::unique_ptr<Transport> make_for_device(const TransportKind& kind,
                                            const TransportRequest& request,
                                            const std::string& why = "") {

@@ -1,5 +1,4 @@
-// What all stores have in common, and stores over a store: with every key prefixed, and with one
-// membership for many.
+// Defaults of Store, and stores over a store: with a key prefix, and with one join for many users.
 #include "transports/rendezvous.h"
 
 #include <poll.h>
@@ -10,7 +9,7 @@ namespace kolo {
 
 namespace {
 
-// Passes everything on.
+// Forwards every call.
 class StoreOverStore : public Store {
  public:
   explicit StoreOverStore(std::shared_ptr<Store> store) : store_(std::move(store)) {}
@@ -25,7 +24,7 @@ class StoreOverStore : public Store {
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     return store_->add(key, delta);
   }
-  // Life, death and failure concern the whole job.
+  // Liveness and failure belong to the whole job: no prefix.
   void join(int rank, std::string_view communicator) override { store_->join(rank, communicator); }
   void leave() override { store_->leave(); }
   std::optional<std::string> failure() override { return store_->failure(); }

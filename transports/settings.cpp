@@ -21,7 +21,7 @@ constexpr long kMostTcpLanes = 16;
 constexpr long kMostTimeoutMs = std::numeric_limits<int>::max();  // 24 days
 constexpr std::string_view kPrefix = "KOLO_";
 
-// No settings of a job's: read by what builds, measures and tests.
+// Not settings of a job: read by builds, benchmarks and tests.
 constexpr std::array kReadElsewhere = {"KOLO_BENCH_NETWORK", "KOLO_DEPS", "KOLO_TEST_DATA",
                                        "KOLO_TEST_PROGRAM"};
 
@@ -53,7 +53,7 @@ std::optional<long> parse_bytes(std::string_view text, long most) {
   return number << shift;
 }
 
-// A variable that is set and empty counts as not set: shells make no difference either.
+// Reads variables. A variable that is set but empty counts as not set, as in shells.
 class Reader {
  public:
   explicit Reader(const Variables& variables) : variables_(variables) {}
@@ -101,7 +101,7 @@ WaitKind read_wait(const Reader& reader) {
   fail("KOLO_WAIT", *text, "one of auto, spin, yield, block");
 }
 
-// Who says which rank a process is, and by what names; null: it does not say that.
+// Names of a launcher's variables; null: it sets none for this.
 struct Launcher {
   const char* rank;
   const char* size;
@@ -115,7 +115,7 @@ constexpr Launcher kOtherLaunchers[] = {
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      "MV2_COMM_WORLD_LOCAL_SIZE"},                                   // MVAPICH's
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},  // MPICH's
-    // Slurm's srun; in a batch script, which is no rank, nobody sets the second.
+    // Slurm's srun. In a batch script, which is not a rank, the second is not set.
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr}};
 
 void read_place(const Reader& reader, const Launcher& launcher, Settings& settings) {
@@ -130,7 +130,7 @@ void read_place(const Reader& reader, Settings& settings) {
   read_place(reader, kLauncher, settings);
   if (settings.rank || settings.size || settings.local_rank || settings.local_size) return;
   for (const Launcher& launcher : kOtherLaunchers) {
-    // A launcher's single process may as well be somebody's shell.
+    // A single process of a launcher may also be an interactive shell in a job.
     if (!reader.text(launcher.rank) || reader.integer(launcher.size, 1).value_or(1) == 1) continue;
     return read_place(reader, launcher, settings);
   }
@@ -157,7 +157,7 @@ std::string read_host_id(const Reader& reader) {
   return text.value_or("");
 }
 
-// A text that `parse` reads.
+// A text, checked by `parse`, which throws std::invalid_argument.
 std::string read_parsed(const Reader& reader, const char* name, const auto& parse) {
   const std::string text = reader.text(name).value_or("");
   if (text.empty()) return text;
@@ -252,7 +252,7 @@ std::vector<UnknownSetting> unknown_settings(std::span<const std::string> variab
     const auto end = variable.find('=');
     const auto name = variable.substr(0, end);
     if (!name.starts_with(kPrefix) || name.size() == variable.size()) continue;
-    if (end + 1 == variable.size()) continue;  // empty: as good as not set
+    if (end + 1 == variable.size()) continue;  // empty counts as not set
     if (std::ranges::find(known, name) != known.end()) continue;
     if (std::ranges::find(kReadElsewhere, name) != kReadElsewhere.end()) continue;
     const std::string beginning = fmt::format("{}_", name);
