@@ -1,6 +1,6 @@
-// Out: a ring of places. A segment is put into the next place (a slot of its own, or the caller's
-// memory), is taken by the plain channel in order, and its place is free again when the plain
-// channel has completed it.
+// Outgoing segments are in a ring of places. A segment is put into the next place (its slot, or the
+// caller's memory). The plain channel takes the places in order. A place is free again when the
+// plain channel has completed its segment.
 //
 //     completed <= taken <= placed <= completed + kPlaces
 #include "transports/base/adapter.h"
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kPlaces = kMinimumCredit;
 
-// What is sent for a segment of no bytes: plain channels need not know such a thing.
+// The message for a segment of no bytes, since plain channels need not support empty ones.
 constexpr std::byte kNothing{0};
 
 class AdaptedChannel final : public Channel {
@@ -94,7 +94,7 @@ class AdaptedChannel final : public Channel {
     return true;
   }
 
-  // Hands to the plain channel what it takes.
+  // Passes placed segments to the plain channel, as far as it accepts them.
   void push() {
     fail_if_quiesced();
     while (taken_ < placed_ && plain_.send(places_[taken_ % kPlaces])) ++taken_;
@@ -131,7 +131,7 @@ class AdaptedChannel final : public Channel {
   }
 
   bool arrived(std::span<std::byte> into) {
-    push();  // the peer may wait for it
+    push();  // the peer may wait for a segment that is still here
     std::byte nothing{};
     return plain_.receive(into.empty() ? std::span(&nothing, 1) : into);
   }
@@ -190,7 +190,7 @@ class AdaptedTransport final : public Transport {
     }
   }
 
-  // The plain transport hears of nothing any more once it has quiesced.
+  // After quiesce the plain transport is not called again.
   int descriptor() const override { return is_quiesced_ ? -1 : plain_->descriptor(); }
   bool arm() override { return !is_quiesced_ && plain_->arm(); }
   void disarm() override {

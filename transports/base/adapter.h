@@ -1,10 +1,10 @@
-// A whole transport from the least that anybody can write: send and receive of messages.
+// Adapter that makes a complete transport of one that only sends and receives messages.
 //
 // A PlainTransport moves messages between ranks, in order and reliably, by six functions: channel,
-// send, completed, receive, progress, quiesce. The adapter makes slots, views, credit, empty
-// segments, statistics and the state after quiesce of it: slots are memory of the adapter's that is
-// sent from, a view is memory of the adapter's that was received into. That is a start for any new
-// transport, and enough for one whose messages arrive in no place worth looking at.
+// send, completed, receive, progress, quiesce. The adapter adds slots, views, credit, empty
+// segments, statistics and the state after quiesce. A slot is memory of the adapter that it sends
+// from; a view is memory of the adapter that it received into (one copy each). Use it to start any
+// new transport, or for a network whose received messages cannot be viewed in place.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ class PlainChannel {
   PlainChannel& operator=(const PlainChannel&) = delete;
   virtual ~PlainChannel() = default;
 
-  // Takes a message to be sent, or false for "not now". The memory stays unchanged until it is
+  // Accepts a message for sending; false: not now. The memory stays unchanged until the message is
   // completed.
   virtual bool send(std::span<const std::byte> message) = 0;
 
-  // How many of the messages taken so far, in order, need their memory no more.
+  // Number of messages, of those accepted so far and in order, whose memory is free again.
   virtual std::uint64_t completed() = 0;
 
-  // The next message, whole, or false for "not now": then it is asked again with the same memory.
+  // Receives the next message completely. False: not now; called again with the same memory.
   virtual bool receive(std::span<std::byte> into) = 0;
 };
 
@@ -49,7 +49,7 @@ class PlainTransport {
   // After it returns nothing touches memory that was given to send or receive.
   virtual void quiesce() noexcept = 0;
 
-  // As in Transport; a transport that cannot sleep leaves these alone.
+  // As in Transport. A transport that cannot sleep does not override them.
   virtual int descriptor() const { return -1; }
   virtual bool arm() { return false; }
   virtual void disarm() {}

@@ -1,5 +1,5 @@
-// What ranks write their cards with, which the others read in the store: bytes in hex, and a sum
-// that shows what was cut, changed or never a card.
+// Text format of endpoint addresses in the store: bytes in hex, and a checksum that detects
+// truncated, changed or foreign texts.
 #pragma once
 
 #include <optional>
@@ -8,16 +8,16 @@
 
 namespace kolo {
 
-// Two digits a byte, small letters.
+// Two digits per byte, lower case.
 std::string to_hex(const std::string& bytes);
 
-// Nothing where the text is not what to_hex() writes.
+// Empty if the text is not a result of to_hex().
 std::optional<std::string> from_hex(const std::string& text);
 
-// To read a text from. Want of memory is thrown, and not taken for the text's end.
+// A stream to parse a text. Lack of memory throws, instead of looking like the end of the text.
 std::istringstream stream_of(const std::string& text);
 
-// The text, and a line with a sum over it. Against accidents, not against who means it.
+// The text, and a line with its checksum. It detects accidents, not attacks.
 std::string with_checksum(std::string text);
 
 }  // namespace kolo

@@ -1,5 +1,5 @@
-// Memory for slots and views: aligned as the contract says, not initialised, so that it costs
-// nothing until it is used.
+// Memory for slots and views, aligned to kSegmentAlignment. It is not initialised, so it costs
+// nothing until its first use.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ inline AlignedMemory allocate_aligned(std::size_t bytes) {
       static_cast<std::byte*>(::operator new[](bytes, std::align_val_t{kSegmentAlignment})));
 }
 
-// From one slot to the next. Slots start at different offsets in their pages, or they would fight
-// for the same few places of the cache.
+// Distance from one slot to the next. Slots start at different offsets in their pages, otherwise
+// they would compete for the same few cache sets.
 constexpr std::size_t slot_stride(std::size_t segment_bytes) {
   return (segment_bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment +
          9 * kSegmentAlignment;

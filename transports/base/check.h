@@ -1,4 +1,4 @@
-// Checks that stay on in release: they find bugs of the calling program, at the cost of a
+// Argument checks, also in release builds. They find bugs of the calling program, and cost a
 // predictable branch.
 #pragma once
 
@@ -10,13 +10,13 @@ namespace kolo {
 
 [[noreturn]] void fail_check(std::string_view message);
 
-// std::invalid_argument with the message unless it holds.
+// std::invalid_argument with the message if `holds` is false.
 inline void check(bool holds, std::string_view message) {
   if (!holds) [[unlikely]]
     fail_check(message);
 }
 
-// Of a segment of `bytes` that is sent in pieces: Channel::send_gathered, send_both.
+// Checks the pieces of a segment of `bytes`: Channel::send_gathered, send_both.
 inline void check_pieces(std::span<const std::byte> head, std::size_t body, std::size_t bytes) {
   check(head.size() % 8 == 0, "the first piece of a segment is not in whole words of 8 bytes");
   check(head.size() + body <= bytes, "the pieces of a segment are longer than it is");

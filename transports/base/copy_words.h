@@ -1,8 +1,8 @@
-// A copy of a few words through registers, one by one.
+// Copy of a few words, one by one through registers.
 //
-// A processor hands a load what a store before it has just written without a way through the cache,
-// but only where one store has all of it: a copy by vectors of what was written word by word waits
-// until the words are in the cache (some 15 cycles, of a message's 200).
+// It keeps store-to-load forwarding, which needs all bytes of a load from one store. A vector load
+// of words that were just stored one by one waits until they are in the cache: about 15 cycles, of
+// a message's 200.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace kolo {
 
-// The two do not overlap.
+// The ranges must not overlap.
 inline void copy_words(void* to, const void* from, std::size_t words) {
   for (std::size_t i = 0; i < words; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, static_cast<const std::byte*>(from) + i * sizeof(word), sizeof(word));
-    asm volatile("" : "+r"(word));  // no vector, and no call
+    asm volatile("" : "+r"(word));  // prevents a vector copy or a call
     std::memcpy(static_cast<std::byte*>(to) + i * sizeof(word), &word, sizeof(word));
   }
 }
 
-// memcpy of a few bytes: up to 32 without a call, the same ones twice where the count is no power
-// of two.
+// memcpy of a few bytes, without a call up to 32 bytes. If the count is not a power of two, some
+// bytes are copied twice.
 inline void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
   const auto both_ends = [=](auto word) {
     auto last = word;

@@ -8,7 +8,7 @@ namespace kolo {
 
 namespace {
 
-// The last row ends the table, which may be empty otherwise.
+// The last row is a terminator, since an array cannot be empty.
 constexpr DisabledTransport kLeftOut[] = {
 #define KOLO_LEFT_OUT(name, why, way_out) {#name, why, way_out},
 #include "transport_left_out.inc"

@@ -1,4 +1,4 @@
-// What kolo has and this build has not: a transport that was left out as kolo was configured.
+// Transports of kolo that are not in this build, since its configuration omitted them.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@ struct DisabledTransport {
   std::string_view way_out;  // "install libfabric-dev, then configure and build again"
 };
 
-// Those of this build, as CMakeLists.txt has come to leave them out.
+// The omitted transports, with the reasons that CMake recorded.
 std::span<const DisabledTransport> disabled_transports();
 
-// What to tell who asks for the transport `name`, which is none of `names`, those of this build.
+// Error text for a request of the transport `name`, which is not in `names`, those of this build.
 std::string refusal_of(std::string_view name, std::span<const std::string_view> names,
                        std::span<const DisabledTransport> left_out);
 

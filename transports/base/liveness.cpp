@@ -20,15 +20,16 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookEvery = 1ms;
-constexpr std::size_t kMostUnknownClients = 64;  // beside those that are expected
-constexpr std::size_t kMostAccepted = 64;        // in one look
-// What listens in a rank's place may hang up at once, and always. A rank does so to who is swept
-// away by a crowd, which no caller is time after time.
+constexpr std::size_t kMostUnknownClients = 64;  // in addition to the expected ranks
+constexpr std::size_t kMostAccepted = 64;        // per look()
+// Retries before a peer counts as ended. Another process at the rank's address may close every
+// connection at once. A real rank closes one only if too many clients are there, which does not
+// happen to the same client again and again.
 constexpr int kMostHangUps = 1000;
-// In a rank's last look: what the queues of its doors hold.
+// Calls of look() before a rank ends: enough for what the listeners' queues hold.
 constexpr int kLastLooks = 64;
 
-// What epoll hands back: a peer's rank, or one of these.
+// The data of an epoll event: a peer's rank, or this value for listeners and unknown clients.
 constexpr std::uint64_t kSomebodyNew = std::uint64_t{1} << 32;
 
 std::string without_blanks(std::string text) {
@@ -65,7 +66,7 @@ PeerLiveness::PeerLiveness(int rank, int size, std::string tcp_host, Clock::dura
   try {
     tcp_ = posix::listen_on("", 0);
   } catch (const Error&) {
-    return;  // no network: then there are no peers on other hosts
+    return;  // no network, so no peers on other hosts
   }
   own_.tcp_port = posix::local_address(tcp_).port();
   watch_.add(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
@@ -91,12 +92,12 @@ void PeerLiveness::look() {
   do {
     news = watch_.wait(events, 0);
     heard += news.size();
-    // Those who come first: a rank that has ended may have left its word where it came.
+    // New clients first: a rank that has ended may have left its last word on a new connection.
     if (!news.empty() || !unknown_clients_.empty() || has_left_some_ || is_exhausted_) hear_all();
     for (const epoll_event& event : news) {
       if (event.data.u64 != kSomebodyNew) hear_peer(static_cast<int>(event.data.u64));
     }
-    // Strangers have news without end, where they want to.
+    // The limit is for unknown clients, which can cause events without end.
   } while (news.size() == events.size() && heard <= peers_.size() + kMostUnknownClients);
   if (std::exchange(has_unanswered_, false)) call_again();
 }
@@ -128,7 +129,7 @@ void PeerLiveness::leave_words(const std::function<std::uint64_t(int peer)>& wor
   try {
     look();
     for (int i = 0; has_left_some_ && i < kLastLooks; ++i) look();
-  } catch (const Error&) {  // no descriptors: then those that are there have to do
+  } catch (const Error&) {  // no free descriptor: only existing connections get the word
   }
   for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
     for (const Line* line : {&peers_[peer].called, &peers_[peer].came}) {
@@ -147,7 +148,7 @@ void PeerLiveness::lose(int peer) noexcept {
   if (!std::exchange(lost.is_gone, true)) ++gone_;
 }
 
-// --- those who are called ---
+// --- outgoing connections ---
 
 void PeerLiveness::call(int peer) {
   Peer& called = peers_[index_of(peer)];
@@ -156,7 +157,7 @@ void PeerLiveness::call(int peer) {
   if (!(is_near ? call_unix(peer) : call_tcp(peer))) has_unanswered_ = true;
 }
 
-// False where the peer's queue is full.
+// False if the peer's queue is full.
 bool PeerLiveness::call_unix(int peer) {
   Peer& called = peers_[index_of(peer)];
   try {
@@ -172,7 +173,8 @@ bool PeerLiveness::call_unix(int peer) {
   return true;
 }
 
-// Before its end it may have called, and left its word there. False where that is not known yet.
+// Marks the peer as ended, after all waiting clients were accepted: the peer may have connected
+// before its end and left its last word there. False: some clients are still waiting.
 bool PeerLiveness::lose_refused(int peer) {
   hear_all();
   if (has_left_some_) return false;
@@ -185,8 +187,8 @@ bool PeerLiveness::call_tcp(int peer) {
   const LivenessAddress& there = addresses_[index_of(peer)];
   std::string why;
   const auto addresses = posix::resolve(there.tcp_host, there.tcp_port, why);
-  // Nobody can be told from a rank that has ended only where it was to be reached: without a way to
-  // it this rank does without, and its store has to tell.
+  // A missing listener means the rank's end only if its address is reachable. Without a route this
+  // rank does not watch the peer; the store reports its end.
   if (addresses.empty() || there.tcp_port == 0) return true;
   called.called.socket = posix::start_connecting(addresses.front());
   if (!called.called.socket.is_open())
@@ -211,7 +213,7 @@ void PeerLiveness::finish_connecting(int peer) {
   say_hello(peer);
 }
 
-// It finds an empty buffer.
+// Cannot be cut short: the socket's buffer is empty.
 void PeerLiveness::say_hello(int peer) {
   const Hello hello{addresses_[index_of(peer)].ticket, static_cast<std::uint64_t>(rank_)};
   Line& line = peers_[index_of(peer)].called;
@@ -220,7 +222,7 @@ void PeerLiveness::say_hello(int peer) {
   posix::send_some(line.socket, &hello, sizeof hello);
 }
 
-// --- those who come ---
+// --- incoming connections ---
 
 void PeerLiveness::hear_all() {
   if (!unix_) return;
@@ -230,8 +232,8 @@ void PeerLiveness::hear_all() {
                 [&](UnknownClient& stranger) { return hear(stranger) || now > stranger.patience; });
 }
 
-// Each is heard at once: who has said hello by now cannot be taken for silent. A crowd waits for
-// the next look, so that nobody is kept from what else there is to do.
+// Reads each new client at once, so that a client with a hello is never dropped as silent. Accepts
+// a limited number; the others wait for the next look(), so that the rank's work continues.
 void PeerLiveness::accept_some() {
   has_left_some_ = is_exhausted_ = false;
   for (std::size_t accepted = 0; accepted < kMostAccepted; ++accepted) {
@@ -246,20 +248,21 @@ void PeerLiveness::accept_some() {
   look_again_at_doors();
 }
 
-// It may have said hello since it was last heard.
+// Reads it once more, since its hello may have arrived meanwhile.
 void PeerLiveness::drop_oldest() {
   hear(unknown_clients_.front());
   unknown_clients_.pop_front();
 }
 
-// Who sleeps is woken by those who wait there still.
+// Renews the edge-triggered events, so that clients left in the queues wake a sleeping rank.
 void PeerLiveness::look_again_at_doors() {
   watch_.change(unix_->descriptor(), EPOLLIN | EPOLLET, kSomebodyNew);
   if (tcp_.is_open()) watch_.change(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
 }
 
-// Not open where there is nobody, or no descriptor for it: of a stranger's descriptor better use is
-// made then; without one, who waits is known by its own listener, and tried again with each look.
+// Not open if no client waits, or no descriptor is free. In the second case it first drops unknown
+// clients to get a descriptor. If there are none, the client stays in the listener's queue, and
+// each look() tries again.
 posix::Descriptor PeerLiveness::accept_one() {
   while (true) {
     try {
@@ -281,7 +284,8 @@ posix::Descriptor PeerLiveness::accept_one() {
   }
 }
 
-// True when it need not be listened to any more.
+// Reads from an unknown client. True: remove it from the list (it was a rank, is invalid, or
+// closed).
 bool PeerLiveness::hear(UnknownClient& stranger) {
   auto* const bytes = reinterpret_cast<std::byte*>(&stranger.hello);
   const auto got = posix::receive_some(stranger.socket, bytes + stranger.bytes,
@@ -295,13 +299,13 @@ bool PeerLiveness::hear(UnknownClient& stranger) {
   Peer& known = peers_[index_of(peer)];
   if (peer == rank_ || known.is_gone || known.came.socket.is_open()) return true;
   known.came.socket = std::move(stranger.socket);
-  if (!addresses_.empty()) {  // it finds an empty buffer
+  if (!addresses_.empty()) {  // cannot be cut short: the socket's buffer is empty
     const std::uint64_t welcome = addresses_[index_of(peer)].ticket;
     posix::send_some(known.came.socket, &welcome, sizeof welcome);
   }
   watch_.remove(known.came.socket.get());
   watch_.add(known.came.socket.get(), EPOLLIN, static_cast<std::uint64_t>(peer));
-  hear_peer(peer);  // it may have ended since
+  hear_peer(peer);  // it may have ended meanwhile
   return true;
 }
 
@@ -323,7 +327,8 @@ void PeerLiveness::hear_peer(int peer) {
   if (on_called == Heard::kHungUp) hung_up(peer);
 }
 
-// It may have been swept away as a stranger, and calls again: a rank that has ended refuses that.
+// The peer may have dropped this rank as an unknown client, so this rank connects again. If the
+// peer has ended, that is refused.
 void PeerLiveness::hung_up(int peer) {
   Peer& other = peers_[index_of(peer)];
   other.called.socket.close();
@@ -331,7 +336,7 @@ void PeerLiveness::hung_up(int peer) {
   has_unanswered_ = true;
 }
 
-// Takes what has come.
+// Reads what has arrived on the connection.
 PeerLiveness::Heard PeerLiveness::hear_line(Line& line) const {
   if (!line.socket.is_open()) return Heard::kNothing;
   while (true) {

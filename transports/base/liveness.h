@@ -1,16 +1,20 @@
-// Who of the ranks has ended, for transports whose network does not say: a socket between two ranks
-// from the first use of their channel on. No data travel on it; its end is the peer's. A rank that
-// closes can leave a last word there, a number: that comes although it is gone.
+// Liveness of the peers, for transports whose network does not report their end.
 //
-// Within a host it is a unix socket, between hosts a TCP connection (with keepalive, so that a
-// machine that vanished is noticed within some 30 s). A rank listens as long as its lifeline lives,
-// so who finds nobody there, or somebody else, knows that it has ended. Who connects says hello
-// (the other's ticket, a random number that only readers of the store know, and its own rank);
-// whoever says something else is dropped, who says nothing in time, too, and of a crowd the oldest.
-// Who is let in is welcomed (with its own ticket): only then is the end of the line the peer's end.
-// Who is hung up on before, as a stranger is, calls again.
+// Two ranks open a socket at the first use of their channel. It carries no data; when it closes,
+// the peer has ended. A rank that closes can leave a last word there, a number, which arrives after
+// its end.
 //
-// Nothing here blocks. One thread at a time.
+// Within a host it is a unix socket, between hosts a TCP connection. TCP keepalive detects a lost
+// machine within about 30 s. A rank listens as long as its PeerLiveness lives. So if nothing
+// listens at its address, or another process does, the rank has ended.
+//
+// Handshake: the connecting rank sends a hello, with the peer's ticket (a random number that only
+// readers of the store know) and its own rank. The listener drops a client with another hello, a
+// client without one in time, and the oldest of too many clients. It answers with a welcome, the
+// connecting rank's own ticket. Only after the welcome does the end of the connection mean the
+// peer's end. A rank that is disconnected before, as an unknown client would be, connects again.
+//
+// Nothing here blocks. Threading: one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -28,7 +32,7 @@
 
 namespace kolo {
 
-// Where a rank's lifeline is to be reached: one line, to be published in the store.
+// Address of a rank's liveness listener; one line of text in the store.
 struct LivenessAddress {
   std::string host_identity;  // posix::host_identity(), without blanks
   std::string unix_name;      // "-": none
@@ -39,53 +43,54 @@ struct LivenessAddress {
 
 std::string to_text(const LivenessAddress& address);
 
-// Nothing where the text is no such line.
+// Empty if the text cannot be parsed.
 std::optional<LivenessAddress> liveness_address_from_text(const std::string& text);
 
 class PeerLiveness {
  public:
-  // Listens. `tcp_host` is what other hosts call this one; empty: its name. Who has not said hello
-  // after `patience` is dropped.
+  // Starts to listen. `tcp_host`: this host's name for other hosts; empty: its own name. A client
+  // without a hello after `patience` is dropped.
   PeerLiveness(int rank, int size, std::string tcp_host = "",
                Clock::duration patience = std::chrono::seconds(5));
 
   const LivenessAddress& address() const { return own_; }
 
-  // By rank; before anything else is asked. Those of this rank's own host are known by it.
+  // Sets the addresses of all ranks, by rank; before other calls. Equal host_identity: same host.
   void know(std::vector<LivenessAddress> addresses) { addresses_ = std::move(addresses); }
 
-  // From now on the end of `peer` is noticed. As often as one likes.
+  // Starts to watch `peer`. Repeated calls are cheap.
   void join(int peer) {
     if (!peers_[index_of(peer)].is_joined) join_first(peer);
   }
 
-  // Notices what has happened; one system call where nothing has. Error kUnavailable where
-  // descriptors run out.
+  // Handles all events; one system call if there are none. Error kUnavailable if no descriptor is
+  // free.
   void look();
 
-  // The same at most every millisecond, and cheap, for who asks all the time.
+  // The same at most once per millisecond; cheap, for busy callers.
   void look_now_and_then() {
     if (++calls_ % kCallsPerClock == 0) look_if_due();
   }
 
-  // As far as look() has noticed. Once gone, it stays so.
+  // Whether `peer` has ended, as of the last look(). It never becomes false again.
   bool is_gone(int peer) const { return peers_[index_of(peer)].is_gone; }
 
-  // How many are gone: who keeps the number sees when there is another.
+  // Number of peers that have ended. Compare it with an earlier value to detect a new one.
   int gone() const { return gone_; }
 
-  // What `peer` has left, as far as look() has noticed.
+  // The last word of `peer`, if it has arrived by the last look().
   std::optional<std::uint64_t> last_word(int peer) const {
     return peers_[index_of(peer)].last_word;
   }
 
-  // Leaves `word_for(peer)` for every rank that is joined with this one. Before close().
+  // Sends `word_for(peer)` as the last word to every connected rank. Before close().
   void leave_words(const std::function<std::uint64_t(int peer)>& word_for) noexcept;
 
-  // Readable when look() has something to do. What has been looked at keeps nobody awake.
+  // Readable when look() has something to do. Events that look() has handled do not keep it
+  // readable.
   int descriptor() const { return watch_.descriptor(); }
 
-  // Nobody is watched any more, and this rank is gone for all others.
+  // Stops watching. All peers see this rank's end.
   void close() noexcept;
 
  private:
@@ -94,8 +99,8 @@ class PeerLiveness {
   struct Line {
     posix::Descriptor socket;
     bool awaits_welcome = false;
-    std::uint64_t word = 0;  // the welcome, or the last one
-    std::size_t bytes = 0;   // of the word that have come
+    std::uint64_t word = 0;  // the welcome, or the last word
+    std::size_t bytes = 0;   // of `word` received so far
   };
   enum class Heard { kNothing, kEnd, kHungUp, kSomebodyElse };
   struct Peer {
@@ -103,9 +108,9 @@ class PeerLiveness {
     bool is_gone = false;
     bool is_connecting = false;
     bool is_refused = false;
-    Line called;  // this rank opened it
-    Line came;
-    int hang_ups = 0;  // before a welcome
+    Line called;       // opened by this rank
+    Line came;         // opened by the peer
+    int hang_ups = 0;  // disconnections before a welcome
     std::optional<std::uint64_t> last_word;
   };
   struct Hello {
@@ -116,7 +121,7 @@ class PeerLiveness {
     posix::Descriptor socket;
     Deadline patience;
     Hello hello;
-    std::size_t bytes = 0;  // of the hello that have come
+    std::size_t bytes = 0;  // of `hello` received so far
   };
 
   static std::size_t index_of(int rank) { return static_cast<std::size_t>(rank); }
@@ -150,9 +155,9 @@ class PeerLiveness {
   std::vector<LivenessAddress> addresses_;
   std::vector<Peer> peers_;
   std::deque<UnknownClient> unknown_clients_;
-  bool has_unanswered_ = false;  // calls that found a full queue, or no welcome: to be made again
-  bool has_left_some_ = false;   // at the doors, for the next look
-  bool is_exhausted_ = false;    // no descriptor was left for who came
+  bool has_unanswered_ = false;  // connections to retry: the peer's queue was full, or no welcome
+  bool has_left_some_ = false;   // clients in the listeners' queues, for the next look()
+  bool is_exhausted_ = false;    // no descriptor was free for a new client
   int gone_ = 0;
   unsigned calls_ = 0;
   Clock::time_point looked_{};

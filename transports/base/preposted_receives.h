@@ -1,9 +1,8 @@
-// What a channel may be besides: one that wants to know how the segments to come will be taken.
+// Optional interface of a channel that posts receives before segments arrive.
 //
-// Where a long segment costs a question to the peer and its answer, whoever receives had better ask
-// for several at once. That needs their places beforehand, which only the owner knows. Channels
-// that have no use for it are none of these, and nobody has to say anything: a dynamic_cast of the
-// Channel tells.
+// If a long segment costs a round trip to the peer, a receiver should request several at once. It
+// needs their destinations in advance, which only the channel's owner knows. Find out by a
+// dynamic_cast of the Channel; other channels need no announcements.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +12,13 @@ namespace kolo {
 
 class PrepostedReceives {
  public:
-  // Segments after the one that is due of which it pays to tell.
+  // Number of segments after the next one that are worth announcing.
   virtual std::size_t expected_segments() const = 0;
 
-  // The `ahead`-th segment after the one that is due (0: that one) will be received into `into`,
-  // which the transport may write from then on, or viewed where that points nowhere. They are told
-  // of in their order, after those that are being asked for. False: not now, or to no use. Where
-  // it is true it is a promise, and may be repeated. Errors: as of Channel::receive.
+  // Announces that the `ahead`-th segment after the next one (0: the next one) will be received
+  // into `into`, which the transport may write from then on. A null span: it will be viewed.
+  // Announce in order, after the segments already requested. False: not now, or no benefit. After
+  // true the announcement is binding; it may be repeated. Errors: as Channel::receive.
   virtual bool expect(std::size_t ahead, std::span<std::byte> into) = 0;
 
  protected:
