@@ -19,14 +19,14 @@ namespace {
 using cuda::StagedStream;
 using cuda::Staging;
 
-// What streams use, which may outlive the transport.
+// Memory and state used by streams. It may outlive the transport.
 struct InUse final : cuda::KeptUntilExit {
   InUse(std::shared_ptr<cuda::Driver> driver, int device) : staging(std::move(driver), device) {}
   Staging staging;
 };
 
-// Both forms send on one channel: whichever is called first comes first, and the other one says
-// "not now" meanwhile.
+// Host form and stream form share a channel. The form that is called first goes first, and the
+// other one returns "not now" meanwhile.
 class StagedChannel final : public decorators::ForwardingChannel {
  public:
   StagedChannel(Channel& host, Staging& staging) : ForwardingChannel(host), staging_(staging) {}
@@ -89,14 +89,14 @@ class StagedChannel final : public decorators::ForwardingChannel {
 
   bool pump() { return stream_ != nullptr && stream_->pump(!has_slot_, !is_receiving_); }
   bool watches_device() const { return stream_ != nullptr && stream_->watches_device(); }
-  // What its stream has handed over is with the peer, or as good as.
+  // Whether all data that its stream handed over have left.
   bool has_left() {
     return stream_ == nullptr || stream_->is_unused() ||
            (stream_->has_sent_all_handed() && inner().is_drained());
   }
 
  private:
-  // After quiesce the channel below says so.
+  // After quiesce the channel below throws.
   bool is_out_idle() const {
     return stream_ == nullptr || staging_.is_closed || stream_->is_out_idle();
   }
@@ -107,7 +107,7 @@ class StagedChannel final : public decorators::ForwardingChannel {
   Staging& staging_;
   StagedStream* stream_ = nullptr;
   bool has_slot_ = false;      // of the host's own form
-  bool is_receiving_ = false;  // by the host's own form, a segment that is there or on its way
+  bool is_receiving_ = false;  // by the host's own form: a view, or an incomplete receive
 };
 
 class StagedTransport final : public decorators::ForwardingTransport<StagedChannel> {
@@ -140,7 +140,7 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
     if (!staging_.streams.empty()) pump();
   }
 
-  // No bell rings for what a device does: who waits for that stays awake.
+  // A device's progress does not wake a sleeping rank, so a rank that waits for it stays awake.
   bool arm() override {
     if (staging_.streams.empty()) return ForwardingTransport::arm();
     if (!is_quiesced_ && pump()) return false;
@@ -150,7 +150,7 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
     return ForwardingTransport::arm();
   }
 
-  // The host's part first: its end is what peers hear of, and it needs nothing of the device.
+  // The host transport first: peers see its end, and it does not depend on the device.
   void quiesce() noexcept override {
     if (std::exchange(is_quiesced_, true)) return;
     ForwardingTransport::quiesce();
@@ -169,7 +169,7 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
   }
 
  private:
-  // All of them, whatever one of them says.
+  // Pumps all channels, also if one of them throws; then rethrows the first exception.
   bool pump() {
     bool has_moved = false;
     std::exception_ptr first;
@@ -185,7 +185,7 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
     return has_moved;
   }
 
-  // What streams have handed over was sent as far as their caller knows.
+  // Waits until the streams' data have left: for their caller they were sent already.
   void let_leave() noexcept {
     if (is_quiesced_ || staging_.streams.empty()) return;
     cuda::wait_for_end(patience_, [this] {
@@ -195,7 +195,7 @@ class StagedTransport final : public decorators::ForwardingTransport<StagedChann
     });
   }
 
-  // Also where it never will.
+  // Also true if they cannot leave any more.
   bool has_left_for(int peer) noexcept {
     try {
       ForwardingTransport::progress();

@@ -1,23 +1,22 @@
-// Device memory through a transport that moves host memory: any of this build, or from outside.
+// Decorator that adds device memory to a transport for host memory (of this build or from outside).
 //
-// What goes out is copied from the device into pinned memory and sent from there, what comes in is
-// received into pinned memory and copied to the device, piece by piece, so that a copy, the network
-// and the other copy are at work at once. Channel::stream() is added; all else is the host
-// transport's, as are its name, its sleep and the news of a peer's death.
+// Outgoing data are copied from the device into pinned memory and sent from there. Incoming data
+// are received into pinned memory and copied to the device. This is done in pieces, so that both
+// copies and the network overlap. It adds Channel::stream(). Name, sleep and liveness remain the
+// host transport's.
 //
-// A piece is one segment of the host's form, on the wire as well, in the order of the calls; both
-// forms may take turns on one channel. So a rank with a device meets one without, that runs the
-// same schedule over the plain transport with segments as long (Capabilities::segment_bytes of the
-// stream's form).
+// A piece is one segment of the host's form on the wire, in the order of the calls. Both forms may
+// alternate on a channel. So a rank with a device can talk to one without, if that one runs the
+// same schedule over the host transport with the same segment length (Capabilities::segment_bytes
+// of the stream's form).
 //
-// The copies are given to the device by progress(): a stream waits, and nothing moves, while its
-// rank does not ask for any. There can be a very long way from what the host has enqueued to what
-// the device has done, and a driver's queue is finite; a host that waited in the driver could not
-// make progress. So from `most_under_way` operations on, every call says "not now", reserve and
-// view among them.
+// progress() enqueues the copies: streams wait while their rank makes no progress. The host can be
+// far ahead of the device, but a driver's queue is finite, and a host that waited in the driver
+// could not make progress. So with `most_under_way` operations unfinished, every call returns "not
+// now", also reserve and view.
 //
-// Cost: up to 4 MiB of pinned host memory for each pair whose stream form is used, from then on; as
-// much on the device, where slots or views are used.
+// Cost: up to 4 MiB of pinned host memory per pair, from the first use of its stream form. The same
+// on the device, if slots or views are used.
 #pragma once
 
 #include <chrono>
@@ -36,27 +35,26 @@ class Driver;
 }
 
 struct StagedSettings {
-  int device = -1;                       // -1: KOLO_CUDA_DEVICE, as settings.h has it
+  int device = -1;                       // -1: KOLO_CUDA_DEVICE (settings.h)
   std::shared_ptr<cuda::Driver> driver;  // null: the installed one
 
-  std::size_t longest_segment_bytes = 256 * 1024;  // less where the host's segments are shorter
-  int most_under_way = 256;  // operations that streams have been given and have not done
+  std::size_t longest_segment_bytes = 256 * 1024;  // less if the host's segments are shorter
+  int most_under_way = 256;  // operations that were enqueued and have not finished
 
-  std::string why = {};  // that it is staged, for carrier(); empty: as was asked for
+  std::string why = {};  // why device memory is staged, for carrier(); empty: it was requested
 
-  // How long the end waits: of a transport that is destroyed, for what its streams have handed over
-  // to leave; then for copies and streams. After that memory that may still be in use stays until
-  // the process ends.
+  // How long the destructor waits for data of its streams to leave, and then for copies and
+  // streams. Memory that may still be in use after that stays until the process ends.
   std::chrono::milliseconds patience{500};
 };
 
-// Not collective. Wakes the driver; Error kUnavailable, and `host` is gone, where there is no
-// device that serves, with the reason.
+// Not collective. Loads the driver. Error kUnavailable with the reason if there is no usable
+// device; `host` is then destroyed.
 std::unique_ptr<Transport> make_staged(std::unique_ptr<Transport> host,
                                        const StagedSettings& settings = {});
 
-// The same of `rank`, with a transport of this name that is made, and its peers met, once the
-// device has all that it needs: what is wrong with that is said while the peers still wait.
+// The same for `rank`. `make_host` makes the transport `name`, and is called only after the device
+// is ready: an error of the device is reported while the peers still wait for this rank.
 std::unique_ptr<Transport> make_staged(const std::function<std::unique_ptr<Transport>()>& make_host,
                                        std::string_view name, int rank,
                                        const StagedSettings& settings);

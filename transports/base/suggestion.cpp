@@ -8,12 +8,13 @@
 namespace kolo {
 namespace {
 
-// Of two letters in each other's place, one edit (the optimal string alignment).
+// Edit distance in which two swapped neighbours are one edit (optimal string alignment).
 std::size_t edits_between(std::string_view one, std::string_view other) {
   using Row = std::vector<std::size_t>;
-  Row edits(other.size() + 1);  // from what was read of `one` to the first j of `other`
+  Row edits(other.size() +
+            1);  // [j]: from the letters of `one` read so far to the first j of `other`
   std::iota(edits.begin(), edits.end(), std::size_t{0});
-  Row last, before_last;  // the same, without one and without two of the letters read
+  Row last, before_last;  // the same, one and two letters of `one` ago
   for (std::size_t i = 1; i <= one.size(); ++i) {
     before_last = std::exchange(last, edits);
     edits[0] = i;

@@ -1,6 +1,5 @@
-// A place is published as six lines: machine, process, the cores of the affinity mask, the quota
-// in cores ("-": none), as which host of the machine the rank counts (nothing: the only one), and
-// its device (nothing: none).
+// A rank publishes six lines: machine, process, cores of the affinity mask, quota in cores ("-":
+// none), simulated host (empty: the only one), and device (empty: none).
 #include "transports/base/topology.h"
 
 #include <fmt/format.h>
@@ -108,7 +107,7 @@ Topology find_topology(Store& store, int rank, int size, Deadline deadline,
                        rank);
 }
 
-// Who of several was the first, a counter knows; what it says stands under a key, a moment later.
+// A counter decides which rank is the first. That rank then sets the key.
 void require_one_size(Store& store, int rank, int size, Deadline deadline) {
   if (store.add("sizes said", 1) == 1) return store.set("size", fmt::format("{} {}", rank, size));
   auto said = stream_of(store.get("size", deadline));

@@ -1,5 +1,4 @@
-// Where the ranks of a job are, as far as it matters: who shares a host, who a process, and how
-// many cores there are for those on this host.
+// Topology of a job: which ranks share a host or a process, and the cores and cache of this host.
 #pragma once
 
 #include <cstddef>
@@ -14,28 +13,28 @@ namespace kolo {
 struct Topology {
   bool is_one_process = true;  // all ranks are threads of this process
   bool is_one_host = true;     // all ranks can share memory
-  int local_ranks = 1;         // ranks on this machine, which may play several hosts; this one too
-  int local_index = 0;         // this rank among them, in order of rank
+  int local_ranks = 1;         // ranks on this machine (all its simulated hosts), with this one
+  int local_index = 0;         // this rank's index among them, in order of rank
   int local_cores = 1;  // cores that these may use together: union of affinity masks, bounded by
                         // the cgroup's quota
-  // What the last-level cache holds for this rank, if the local ones share it evenly; the most
-  // that there can be where the system does not say.
+  // This rank's even share of the last-level cache; the largest value if it is unknown.
   std::size_t cache_bytes = std::numeric_limits<std::size_t>::max();
-  std::vector<int> hosts;  // by rank: hosts are numbered in the order of their first ranks
-  std::vector<std::string> devices;  // by rank, what each said of its device; empty: it has none
+  std::vector<int> hosts;  // by rank; hosts are numbered in the order of their first ranks
+  std::vector<std::string> devices;  // by rank: description of its device; empty: no device
 };
 
-// Collective over all ranks of the store, once. `host_id`: as Settings::host_id; `device`: a line
-// that says which this rank has (cuda/reach.h).
+// Collective over all ranks of the store, once. `host_id`: as Settings::host_id. `device`: a line
+// that describes this rank's device (cuda/peer_access.h).
 Topology find_topology(Store& store, int rank, int size, Deadline deadline,
                        std::string_view host_id = {}, std::string_view device = {});
 
-// The same from the texts that ranks publish of themselves; find_topology exchanges these.
+// The two halves of find_topology(): the text that a rank publishes, and the topology from all
+// texts.
 std::string describe_location(std::string_view host_id = {}, std::string_view device = {});
 Topology topology_from(const std::vector<std::string>& places, int rank);
 
-// Holds `size` against that of the first rank of the job that called this: Error kMismatch names
-// both where they differ. It waits for no rank but, for a moment, that first one.
+// Compares `size` with the size of the first rank of the job that called this. Error kMismatch
+// names both if they differ. It waits for no other rank, and for the first one only a moment.
 void require_one_size(Store& store, int rank, int size, Deadline deadline);
 
 }  // namespace kolo

@@ -1,9 +1,8 @@
-// One row of the table of transports: what the registry knows of each. Nothing but the registry
-// sees the table.
+// A row of the registry's table of transports. Only the registry uses the table.
 //
-// A transport `x` has a header x.h (a settings struct and one factory) and a source x.cpp that also
-// defines `TransportKind x_transport()`; `kolo_component(transport x)` in CMakeLists.txt adds the
-// row.
+// A transport `x` has a header x/transport.h (a settings struct and one factory). Its source
+// x/transport.cpp also defines `TransportKind x_transport()`. `kolo_component(transport x)` in
+// CMakeLists.txt adds the row.
 #pragma once
 
 #include <functional>
@@ -17,10 +16,11 @@
 
 namespace kolo {
 
-// How far apart two ranks may be; "auto" prefers the shortest reach that covers all ranks.
+// Largest distance of two ranks. "auto" prefers the shortest reach that joins all ranks.
 enum class Reach { kProcess, kHost, kNetwork };
 
-// What `make` throws where it refuses on every rank, so that all may do without it: kUnavailable.
+// Thrown by `make` if it refuses on every rank, so that all ranks can take another transport
+// (kUnavailable).
 class RefusedByAll : public Error {
  public:
   RefusedByAll(int peer, const std::string& text) : Error(ErrorCode::kUnavailable, peer, text) {}
@@ -30,32 +30,32 @@ struct TransportKind {
   std::string_view name;
   Reach reach = Reach::kNetwork;
 
-  // Whether this machine can run it: empty, or why it cannot ("memfd_create: Function not
-  // implemented"). "auto" asks every rank. Null: always.
+  // Why this machine cannot run it ("memfd_create: Function not implemented"); empty: it can.
+  // "auto" asks every rank. Null: every machine can.
   std::string (*why_unusable)() = nullptr;
 
   std::function<std::unique_ptr<Transport>(const TransportRequest& request)> make;
 
-  // std::invalid_argument, naming the variable, where this machine cannot do what a setting asks.
-  // Null: nothing to check.
+  // std::invalid_argument, with the variable, if this machine does not support a setting. Null:
+  // nothing to check.
   void (*check_settings)(const Settings& settings) = nullptr;
 
-  // What it can go over on this machine, where a setting chooses among several. Null: nothing.
+  // What can carry its data on this machine, if a setting chooses among several (providers). Null:
+  // no choice.
   std::vector<std::string> (*ways)() = nullptr;
 
-  // Why it does not serve the devices of these ranks, which share a host if its reach asks for
-  // that; empty where it does, and the same answer on every rank. Null: it knows nothing of
-  // devices. "auto" stages device memory over another one for that reason, or where `make` throws
-  // RefusedByAll.
+  // Why it does not serve the devices of these ranks; empty: it does. The same answer on every
+  // rank. Called only if its reach joins the ranks. Null: it serves no devices. If no transport
+  // serves them, or `make` throws RefusedByAll, "auto" stages device memory over another one.
   std::string (*why_not_serving)(const TransportRequest& request) = nullptr;
 
-  // Whether "auto" may take it, and asks whether it is usable; others are for who names them.
+  // Whether "auto" may select it (and asks why_unusable). False: only by name.
   bool is_for_auto = true;
 };
 
-// What "auto" comes to for the ranks of the request, without `above` and whatever KOLO_TRANSPORT
-// says: for a transport that leaves a part of its work to another one. Undecorated, since `above`
-// will be. Collective; the store's keys must be its own.
+// Makes the transport of "auto" for the ranks of the request, without `above`, and ignores
+// KOLO_TRANSPORT. For a transport that leaves a part of its work to another one. It has no
+// decorators, since `above` will have them. Collective; the store needs a prefix of its own.
 std::unique_ptr<Transport> make_beneath(std::string_view above, const TransportRequest& request);
 
 }  // namespace kolo

@@ -15,36 +15,36 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the clock is read while spinning, and the store while not sleeping. Asking a TCP store
-// costs a system call. What the caller does between two pauses may take long (it asks every
-// connection of a job), so there are the fewer spins from look to look.
+// How often a spinning waiter reads the clock, and a waiter that does not sleep reads the store. A
+// read of a TCP store costs a system call. The caller's work between two pauses may take long (it
+// polls every connection of a job), so the number of spins per look adapts to kBetweenLooks.
 constexpr std::int64_t kLongestStride = 63;
 constexpr auto kBetweenLooks = 50us;
 constexpr auto kAskStoreEvery = 1ms;
 
-// How long a spinning waiter keeps its core to itself. A peer that has not moved by then may be
-// waiting for that very core: other processes compete for it, or other threads of this one.
+// How long a waiter spins before it yields. A peer that has not moved by then may be waiting for
+// this core, on which other processes or threads compete.
 constexpr auto kSelfish = 50us;
 
-// A waiter that comes back so late was not waiting: somebody computed on its core. Ranks that share
-// a core and wait, too, give it back much sooner.
+// A waiter that returns this late was preempted by a computing thread. Waiting ranks on the same
+// core give it back much sooner.
 constexpr auto kLoss = 1ms;
 
-// A loss now and then costs less than the sleeps that would avoid it. Where one wait in four, of
-// the latest 16 or so, has one, the core is left to whoever it is: for a time that bounds what
-// finding that out again costs, longer each time that it comes at once.
+// Occasional preemption costs less than the sleeps that would avoid it. If about 1 in 4 of the
+// latest 16 waits was preempted, stop spinning and yielding for a time of `caution_`. If it happens
+// again soon after, the time doubles (exponential backoff), at most kLongestCaution.
 constexpr double kOften = 0.25;
 constexpr double kLatest = 1.0 / 16;
 constexpr int kCautionPerLoss = 16;
 constexpr auto kLongestCaution = 1s;
 constexpr auto kSelfishWithCaution = 5us;
 
-// The longest sleep: bounds the harm of a store that only tells when asked.
+// The longest sleep. The shorter limit is for a store that cannot wake the waiter.
 constexpr auto kLongestSleep = 500ms;
 constexpr auto kLongestSleepWithoutNews = 20ms;
 
-// Where the transport wakes nobody: a part of what has been waited already, so that what comes in
-// a nap is seen that part later at most.
+// A nap, if the transport cannot wake the waiter, is a fixed part of the time already waited. So an
+// event during a nap is seen at most that part too late.
 constexpr int kNapPart = 16;
 constexpr Clock::duration kShortestNap = 50us;
 constexpr Clock::duration kLongestNap = 1ms;
@@ -98,14 +98,14 @@ bool WaitPolicy::spin() {
 bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
   if (spin()) return true;
   count_pause();
-  // A yield can cost whole time slices of others, so the clock is read after each.
+  // A yield can last several time slices of other threads, so the clock is read after each.
   const bool is_shared = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
   if (is_shared && !is_cautious_) {
     ++counts().yields;
     ::sched_yield();
   }
   if (!look_up(store, deadline)) {
-    since_ = {};  // what the caller does before it waits again is no loss
+    since_ = {};  // the caller's work before its next wait is not preemption
     return false;
   }
   const bool leaves = is_cautious_ && (kind_ == WaitKind::kYield || is_long_);
@@ -174,9 +174,9 @@ void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
   until_look_ = 0;  // the next pause looks again, and sleeps if nothing has moved
   const bool naps = transport.descriptor() < 0;
   if (!naps && !transport.arm()) return;
-  is_asleep_ = true;  // before the look at is_woken_, as wake() has it the other way round
+  is_asleep_ = true;  // before is_woken_ is read; wake() writes and reads in the opposite order
   ++counts().sleeps;
-  // A descriptor below 0 is not watched.
+  // poll() ignores descriptors below 0.
   std::array<pollfd, 3> watched{{{transport.descriptor(), POLLIN, 0},
                                  {store.descriptor(), POLLIN, 0},
                                  {bell_.descriptor(), POLLIN, 0}}};
@@ -185,12 +185,12 @@ void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
   const timespec time = to_timespec(is_woken_ ? 0ns : left);
   const int ready = ::ppoll(watched.data(), watched.size(), &time, nullptr);
   if (!naps) transport.disarm();
-  looked_ = Clock::now();  // no loss
+  looked_ = Clock::now();  // the sleep is not preemption
   looked_pauses_ = pauses_;
   is_asleep_ = false;
-  is_woken_.exchange(false);  // reads what wake() wrote, and so sees all that came before it
+  is_woken_.exchange(false);  // synchronizes with wake(): its caller's earlier writes are visible
   if (ready > 0 && watched[2].revents != 0) bell_.silence();
-  // Whatever the store has to say is asked at once, not after kAskStoreEvery.
+  // Read the store's news at once, not after kAskStoreEvery.
   if ((ready <= 0 && !naps) || watched[1].revents != 0) asked_store_ = {};
 }
 

@@ -1,23 +1,23 @@
-// How to wait for a peer: spin, yield, or sleep.
+// Wait policy: spin, yield or sleep until a peer moves.
 //
-// Spinning is fastest (0.1 us to notice) as long as the peer has a core of its own; where ranks
-// share cores it steals the very time that the peer needs, so there the waiter yields. Either way,
-// whoever has waited for long sleeps: the wake-up (some 30 us) is little beside the time already
-// spent, and the core is free for others.
+// Spinning is fastest (0.1 us to notice) while the peer has a core of its own. If ranks share cores
+// (oversubscription), spinning takes the time that the peer needs, so the waiter yields. After a
+// long wait both sleep: the wake-up (about 30 us) is short compared with the time already spent,
+// and the core is free for others.
 //
-//   spin    while there is a core for every local rank    for 50 us; then yield, up to
-//                                                         Settings::spin_us; then sleep
-//   yield   more ranks than cores                         up to Settings::spin_us, then sleep
-//   block   asked for by Settings::wait                   sleep at once
+//   spin    a core for every local rank    for 50 us; then yield, up to Settings::spin; then sleep
+//   yield   more ranks than cores          up to Settings::spin, then sleep
+//   block   by Settings::wait              sleep at once
 //
-// A waiter that comes back more than a millisecond late has lost its core to somebody who computes
-// there, such as the threads of OpenMP. Where that happens in every fourth wait it sleeps, for 16
-// times what it lost (up to a second), where it would yield or spin for more than 5 us: a yield
-// gives away a whole time slice (4 ms), while a sleeper is run soon after it is woken.
+// Preemption: a waiter that returns more than a millisecond late has lost its core to another
+// computing thread, such as an OpenMP thread. If that happens in one of four recent waits, the
+// waiter sleeps where it would yield, or spin for more than 5 us. It does so for 16 times the lost
+// time, up to a second. A yield gives away a whole time slice (4 ms), while a sleeping thread runs
+// soon after its wake-up.
 //
-// Sleeping is arm, poll of the transport's descriptor and of the store's, disarm: a segment, a lost
-// peer and a failure posted anywhere all wake it. Where a transport has no descriptor (libfabric's
-// shm), a sleep is a nap of a sixteenth of the time waited, 50 us to 1 ms.
+// Sleeping is arm, poll of the descriptors of transport and store, disarm. A segment, a lost peer
+// and a failure posted by any rank wake it. If a transport has no descriptor (libfabric's shm), the
+// waiter naps for a sixteenth of the time waited, 50 us to 1 ms.
 #pragma once
 
 #include <atomic>
@@ -31,15 +31,14 @@
 
 namespace kolo {
 
-// `settings.wait` where it is not kAuto; else spin where `local_ranks` fit on `local_cores`, yield
-// otherwise.
+// `asked` if it is not kAuto. Else spin if `local_ranks` fit on `local_cores`, otherwise yield.
 WaitKind choose_wait(int local_ranks, int local_cores, WaitKind asked = WaitKind::kAuto);
 
-// Cores that this process may really use: its affinity mask, bounded by its cgroup's quota; at
+// Number of cores that this process may use: its affinity mask, bounded by its cgroup's quota; at
 // least 1.
 int usable_cores();
 
-// One for each thread that waits; not shared. Typical use:
+// State of one waiting thread; not shared, except wake(). Typical use:
 //
 //   while (!done) {
 //     if (transport.progress(), step()) policy.moved();
@@ -47,14 +46,14 @@ int usable_cores();
 //   }
 class WaitPolicy {
  public:
-  // For `local_ranks` ranks that share `local_cores` (placement.h finds both; 0: usable_cores()).
+  // For `local_ranks` ranks that share `local_cores` (0: usable_cores()); topology.h finds both.
   explicit WaitPolicy(int local_ranks, int local_cores = 0,
                       const Settings& settings = read_settings());
 
   WaitKind kind() const { return kind_; }
 
-  // Something moved, or something else than waiting was done: the next pause is short again. (Time
-  // that lies between two pauses without it counts as lost to others.)
+  // Progress was made, or the caller did other work: the next pause is short again. Without this
+  // call, time between two pauses counts as preemption.
   void moved() {
     pauses_ = 0;
     until_look_ = stride_;
@@ -62,25 +61,24 @@ class WaitPolicy {
     since_ = {};
   }
 
-  // Where pauses are counted from now on, so that they can be told apart by whom they are for;
-  // must outlive the policy, or the next call.
+  // Counts pauses into `counts` from now on, to separate them by cause. `counts` must live until
+  // the next call of this function, or as long as the policy.
   void count_into(WaitStatistics& counts) { counts_ = &counts; }
 
-  // Nothing moved: waits a little, the longer the more often it is called in a row. False once the
-  // deadline has passed. Error kAborted with the text of a failure that was posted in the store.
-  // Spins where spin() does; else clock and store are asked, and one may yield or sleep.
+  // No progress was made: waits, longer with each call in a row. False once the deadline has
+  // passed. Error kAborted with the text of a failure in the store. It first tries spin();
+  // otherwise it reads clock and store, and may yield or sleep.
   bool pause(Transport& transport, Store& store, Deadline deadline);
 
-  // For who does not wait, and asks again: one look at the clock, and now and then at the store.
-  // False once the deadline has passed; Error kAborted where another rank has failed.
+  // The same checks without a wait, for callers that poll: reads the clock, and the store at most
+  // once per millisecond. False once the deadline has passed. Error kAborted if a rank has failed.
   bool is_in_time(Store& store, Deadline deadline);
 
-  // A pause of some 20 ns on the core, which asks neither clock, store nor kernel. False, and
-  // nothing done, where it is time to: then pause().
+  // A pause of about 20 ns, without clock, store or kernel. False: nothing was done; call pause().
   bool spin();
 
-  // Ends the sleep of a pause under way, or else makes the next one return at once. From any
-  // thread, for who has given the waiter more to do; a few ns where nobody sleeps.
+  // Ends the sleep of a running pause(), or makes the next sleep return at once. From any thread
+  // that gives the waiter more work. Costs a few ns if the waiter is not asleep.
   void wake();
 
  private:
@@ -98,11 +96,11 @@ class WaitPolicy {
   std::chrono::microseconds spin_;
   std::uint64_t pauses_ = 0;
   unsigned stride_;           // spins from one look at clock and store to the next
-  unsigned until_look_ = 0;   // those that are left
-  bool is_long_ = false;      // this wait has outlasted what a waiter may keep its core for
-  bool has_lost_ = false;     // the core, in this wait
-  double loss_rate_ = 0;      // losses of the core to others, per wait
-  bool is_cautious_ = false;  // others compute on this core: it is left to them
+  unsigned until_look_ = 0;   // spins left until the next look
+  bool is_long_ = false;      // this wait is too long to keep spinning
+  bool has_lost_ = false;     // this wait was preempted
+  double loss_rate_ = 0;      // moving average: preempted waits per wait
+  bool is_cautious_ = false;  // other threads compute on this core: sleep instead
   Clock::duration caution_{0};
   Clock::time_point cautious_until_{};
   Clock::time_point since_{};
