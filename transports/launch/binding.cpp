@@ -19,7 +19,7 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// False where it is no number.
+// False if the text is not a number.
 bool read_number(std::string_view text, int& number) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);

@@ -1,8 +1,7 @@
-// Which cores each rank of a host may run on, where a launcher decides it.
+// Core binding of the ranks of a host, set by the launcher.
 //
-// A rank that stays near one memory controller finds its memory there: pages come from the node of
-// the core that first touches them (NUMA), and ranks touch theirs before they use them. Neighbours
-// in the order of ranks, who talk most, share a node.
+// Pages come from the NUMA node of the core that first touches them. So a rank that stays on one
+// node has its memory there. Neighbours in rank order, which exchange most data, share a node.
 #pragma once
 
 #include <string_view>
@@ -11,16 +10,16 @@
 namespace kolo::launch {
 
 enum class Binding {
-  kNone,   // to all cores that the launcher may use
-  kCores,  // to equal shares of the cores, each of its own; to nodes where there are fewer cores
-  kNodes,  // to the nodes that its share of the cores lies on
+  kNone,   // all cores that the launcher may use
+  kCores,  // disjoint, equal shares of the cores; kNodes if there are fewer cores than ranks
+  kNodes,  // all cores of the nodes that contain the rank's share
 };
 
-// By node, the cores of it that this process may run on; nodes without any are left out. All in
-// one where the system tells of no nodes.
+// By node, its cores that this process may use; nodes without any are omitted. One node with all
+// cores if the system reports no nodes.
 std::vector<std::vector<int>> cores_by_node();
 
-// "0-2,8" is 0, 1, 2 and 8; what is no list of cores is none.
+// "0-2,8" is 0, 1, 2 and 8; empty for an invalid list.
 std::vector<int> parse_core_list(std::string_view text);
 
 // The cores of each of `ranks`; empty for kNone. Every rank has at least one.

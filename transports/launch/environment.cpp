@@ -1,4 +1,4 @@
-// RANK, WORLD_SIZE, ... and the store they lead to.
+// Launch environment (RANK, WORLD_SIZE, ...) and the job's store.
 #include <fmt/format.h>
 #include <unistd.h>
 #include <condition_variable>
@@ -20,7 +20,7 @@ namespace kolo {
 
 namespace {
 
-// A store on this host that is a store says hello at once.
+// Timeout of the handshake with a store on this host, which answers at once.
 constexpr std::chrono::seconds kToBeAnswered{1};
 
 void need_both(bool has_first, bool has_second, const char* first, const char* second) {
@@ -29,9 +29,9 @@ void need_both(bool has_first, bool has_second, const char* first, const char* s
                                           has_first ? first : second, has_first ? second : first));
 }
 
-// The servers that this process has started for its rank 0, by place and size. They stay as long as
-// the process: ranks that make another communicator may come to it before rank 0 has let go of its
-// last one, and would be left with a server that ends.
+// The servers that this process started as rank 0, by address and size. They live as long as the
+// process. Otherwise ranks that make another communicator could connect to a server that is ending,
+// because rank 0 releases its last store a moment later.
 class KeptServers {
  public:
   ~KeptServers() {
@@ -43,7 +43,7 @@ class KeptServers {
     const auto found = servers_.find(place);
     if (!is_own() || found == servers_.end()) return nullptr;
     if (found->second.size == size) return found->second.server;
-    servers_.erase(found);  // of a job that is over; if it is not, its store holds the server
+    servers_.erase(found);  // of a finished job; an unfinished one's store also holds the server
     return nullptr;
   }
   void keep(const std::string& place, int size, const std::shared_ptr<TcpStoreServer>& server) {
@@ -62,7 +62,7 @@ class KeptServers {
   };
   using Servers = std::map<std::string, KeptUntilExit>;
 
-  // What a forked process has of the servers, without their threads: it stays as it is.
+  // A forked process's copies of the servers, whose threads it lacks. They are never destroyed.
   static inline Servers* inherited_ = nullptr;
 
   bool is_own() const { return ::getpid() == process_; }
@@ -72,13 +72,13 @@ class KeptServers {
   Servers servers_;
 };
 
-// Stores hold it, too: they may outlive all that is static.
+// Stores hold it as well, since they may outlive static objects.
 std::shared_ptr<KeptServers> kept_servers() {
   static const auto kept = std::make_shared<KeptServers>();
   return kept;
 }
 
-// Rank 0's store. A job that has failed is over: its server goes, after the client.
+// Rank 0's store. If the job has failed, its server is destroyed after the client.
 std::shared_ptr<Store> with_server(std::shared_ptr<Store> client,
                                    std::shared_ptr<TcpStoreServer> server, std::string place) {
   Store* const store = client.get();
@@ -92,7 +92,7 @@ std::shared_ptr<Store> with_server(std::shared_ptr<Store> client,
           }};
 }
 
-// A job of one host need not listen to the world.
+// A job on one host listens on the loopback address only.
 std::string host_to_bind(const std::string& master_host) {
   std::string why;
   for (const auto& address : posix::resolve(master_host, 0, why)) {
@@ -101,8 +101,8 @@ std::string host_to_bind(const std::string& master_host) {
   return why.empty() ? master_host : "";
 }
 
-// Where the port is in use by a store of kolo's, there is a rank 0 already. It is not disturbed: it
-// may be another job's.
+// If a kolo store already listens on the port, there is a rank 0 already. Only this process gets an
+// error: the other one may belong to another job.
 std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16_t port, int size) {
   try {
     return std::make_shared<TcpStoreServer>(host_to_bind(host), port, size);
@@ -120,7 +120,7 @@ std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16
   }
 }
 
-// Rank 0 is what the others are told to start: what keeps it from its own server is the name.
+// Connects rank 0 to its own server. If that fails, MASTER_ADDR is wrong, and the error says so.
 std::shared_ptr<Store> connect_to_own(const std::string& host, std::uint16_t port,
                                       Deadline deadline) {
   try {
@@ -186,8 +186,8 @@ LaunchEnvironment launch_environment() {
   if (!settings.rank) return who;
   who.rank = *settings.rank;
   who.size = *settings.size;
-  // A launcher that says nothing of hosts most likely means one; one that names the place on a host
-  // and not how many there are leaves that to the store.
+  // A launcher without LOCAL_RANK most likely uses one host. With LOCAL_RANK alone, the local size
+  // is determined through the store.
   who.local_rank = settings.local_rank.value_or(who.rank);
   who.local_size = settings.local_size.value_or(settings.local_rank ? 0 : who.size);
   if (who.rank >= who.size) {
@@ -205,12 +205,12 @@ LaunchEnvironment launch_environment() {
 
 namespace {
 
-// The stores of this process that are in use, by what the environment says of them. A second
-// communicator joins the first one's: where this rank serves, there is one server and one port.
+// The stores in use in this process, by their settings. A second communicator shares the store of
+// the first: there is one server and one port.
 class StoresInUse {
  public:
-  // The one of `place`; where there is none, what `make` comes to. One thread makes a place's: the
-  // others wait for it, as long as they may, and the next one tries where it has failed.
+  // The store of `place`, or the result of `make`. One thread makes it, and the others wait until
+  // the deadline. If it fails, the next thread tries.
   template <typename Make>
   std::shared_ptr<Store> find_or_make(const std::string& place, Deadline deadline,
                                       const Make& make) {
@@ -238,7 +238,7 @@ class StoresInUse {
     bool is_being_made = false;
   };
 
-  // As long as one thread is at it.
+  // Guard: lives while a thread makes the store.
   class Making {
    public:
     Making(StoresInUse& stores, Place& place) : stores_(stores), place_(place) {}
@@ -257,10 +257,11 @@ class StoresInUse {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, Place> places_;  // none goes: who waits has its own in hand
+  std::map<std::string, Place> places_;  // never erased: waiting threads hold references
 };
 
-// A forked process has its parent's stores in memory, and no thread that makes one.
+// The process id separates a forked process from its parent, whose stores and threads it cannot
+// use.
 std::string place_of(const LaunchEnvironment& who) {
   const Settings settings = read_settings();
   return fmt::format("{} of {} at {} {} {} in {}", who.rank, who.size, settings.store,

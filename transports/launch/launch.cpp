@@ -1,11 +1,11 @@
-// One loop over what can happen: a signal, some output, the end of a rank, a deadline.
+// Event loop of the launcher: signals, output, ends of ranks, deadlines.
 //
-// The first rank that fails decides the job's exit code. That it really was the first is known even
-// where several end at once: of all the children for which the kernel sends one SIGCHLD, the signal
-// names the first. Yet the first to end need not be the first to fail: the kernel closes a killed
-// rank's connections before it tells us of its end, and a peer that sees that may have ended by
-// then. So a rank that is killed before we signal any overrides one that may have followed it; so
-// does one that ends by a signal that we were told to pass on.
+// The first rank that fails decides the job's exit code. If several end at once, one SIGCHLD stands
+// for all of them, and it names the first. But the first to end need not be the first to fail. The
+// kernel closes a killed rank's connections before it reports its end, and a peer that sees this
+// may end before the report. So a rank that was killed before the launcher signalled any rank
+// overrides a rank that may have followed it. So does a rank that ends by a signal that was passed
+// on.
 #include "transports/launch/launch.h"
 
 #include <fcntl.h>
@@ -42,12 +42,12 @@ using launch::RankProcess;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kNotice{
-    200};  // for the others to see the failure, and say so, before SIGTERM
+    200};  // time for the others to see and report the failure, before SIGTERM
 constexpr milliseconds kLastOutput{
-    1000};  // for output of ended ranks that somebody else still holds open
+    1000};  // for output of ended ranks that another process still holds open
 
-// A port that the kernel gives to nobody else meanwhile. It is bound and not listened on: a rank
-// that sets SO_REUSEADDR, as every server does, can bind it.
+// A reserved port: the kernel gives it to no other process. It is bound, but does not listen, so a
+// rank that sets SO_REUSEADDR, as every server does, can bind it.
 class FreePort {
  public:
   FreePort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -73,7 +73,8 @@ class FreePort {
   int port_ = 0;
 };
 
-// What ranks leave behind becomes ours to reap, whatever process 1 is like.
+// Makes this process the parent of orphans of the ranks, so that it can reap them, whatever process
+// 1 does.
 struct Subreaper {
   Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
   ~Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
@@ -85,8 +86,8 @@ std::string others(int count) {
   return count == 1 ? "the other rank was" : fmt::format("the other {} ranks were", count);
 }
 
-// Whether a rank can end so because it saw another one fail: it exits, leaves an exception
-// uncaught, writes to a pipe that nobody reads.
+// Whether a rank can end like this because it saw another one fail: by exit, by an uncaught
+// exception, or by a write to a pipe without a reader.
 bool may_follow_another(const launch::ExitStatus& ending) {
   return !ending.by_signal || ending.value == SIGABRT || ending.value == SIGPIPE;
 }
@@ -108,7 +109,7 @@ class Job {
       take_signals();
       keep_deadlines();
     }
-    signal_all(SIGKILL);  // what the ranks started and left behind
+    signal_all(SIGKILL);  // processes that the ranks left behind
     drain();
     return result();
   }
@@ -188,8 +189,9 @@ class Job {
     if (!kill_at_) end_at_ = Clock::now() + kNotice;
   }
 
-  // Until we signal anybody ourselves, nobody but its own fate killed it; and a signal that was
-  // passed on to all is why those failed that saw a peer end by it.
+  // Lets a killed rank replace failed_. Before the launcher signals any rank, a rank is killed for
+  // a reason of its own. And if a signal was passed on, a rank that ended by it is the reason why
+  // others failed that saw it end.
   void prefer_killed(std::size_t rank) {
     const launch::ExitStatus& ending = ranks_[rank].ending();
     const bool by_passed_on = !failed_by_itself_ && ending.by_signal && ending.value == passed_on_;
@@ -200,8 +202,7 @@ class Job {
 
   void pass_on(int signal) {
     signal_all(signal);
-    if (signal == SIGTSTP)
-      raise(SIGSTOP);  // and sleep with them; SIGCONT comes here and is passed on in turn
+    if (signal == SIGTSTP) raise(SIGSTOP);  // and stop with them; a later SIGCONT is passed on too
     if (!launch::is_request_to_end(signal) || kill_at_) return;
     passed_on_ = signal;
     end_at_.reset();
@@ -214,7 +215,7 @@ class Job {
     const Deadline now = Clock::now();
     if (end_at_ && now >= *end_at_) {
       signal_all(SIGTERM);
-      signal_all(SIGCONT);  // a stopped rank must wake to end
+      signal_all(SIGCONT);  // a stopped rank must continue to end
       end_at_.reset();
       kill_at_ = now + request_.grace;
     }
@@ -239,7 +240,7 @@ class Job {
     }
   }
 
-  // All was well, if what the ranks said has arrived.
+  // Success, unless output of the ranks could not be written.
   LaunchResult result_of_success() const {
     for (const launch::PrefixedLines& output : outputs_) {
       if (output.error() == 0) continue;
@@ -263,8 +264,8 @@ class Job {
   }
 
   const LaunchRequest& request_;
-  const std::vector<std::vector<int>> cores_;  // of each rank; empty: they are bound to none
-  launch::Signals signals_;  // before the threads and processes that inherit the mask
+  const std::vector<std::vector<int>> cores_;  // of each rank; empty: no binding
+  launch::Signals signals_;                    // before threads and processes inherit the mask
   Subreaper subreaper_;
   launch::Reaper reaper_;
   TcpStoreServer store_;
@@ -272,17 +273,17 @@ class Job {
   std::vector<RankProcess> ranks_;
   std::vector<launch::PrefixedLines> outputs_;
   std::optional<std::size_t> failed_;
-  int bystanders_ = 0;               // still running when it failed
+  int bystanders_ = 0;               // ranks still running when it failed
   bool failed_by_itself_ = true;     // before any signal was passed on
-  int passed_on_ = 0;                // the first signal that asked us to end
+  int passed_on_ = 0;                // the first passed-on signal that requests the end
   std::optional<Deadline> end_at_;   // SIGTERM to all
   std::optional<Deadline> kill_at_;  // SIGKILL to all
 };
 
-// What this process has open while it launches, at most; `with_store`: each rank has a connection
-// to the store, those that have been started while the last one is.
+// Largest number of descriptors open in this process while it launches. `with_store`: each rank
+// that is already running has a connection to the store.
 int descriptors_needed(const LaunchRequest& request, int open_now, bool with_store) {
-  constexpr int kOwn = 7;            // signals, the guardian, the store's three or four, a port
+  constexpr int kOwn = 7;            // signals, the reaper, three or four of the store, a port
   constexpr int kWhileStarting = 6;  // both ends of three pipes
   const int plain = request.output == RankOutput::kRankZeroPlain ? 1 : 0;
   const int before_last = 2 * std::max(request.ranks - 1 - plain, 0);
@@ -291,14 +292,14 @@ int descriptors_needed(const LaunchRequest& request, int open_now, bool with_sto
 }
 
 int open_descriptors(int limit) {
-  constexpr int kMany = 4096;  // with so many there is no need to count
+  constexpr int kMany = 4096;  // with more there is no need to count
   int count = 0;
   for (int i = 0; i < std::min(limit, kMany); ++i) count += fcntl(i, F_GETFD) >= 0 ? 1 : 0;
   return count;
 }
 
-// Before it goes wrong in the middle, where a rank whose connection to the store is not taken hears
-// nothing. Programs that show their output plainly are kolo's own, and use the store.
+// Checked in advance, since a rank whose connection to the store is not accepted would get no
+// error.
 std::string why_too_few_descriptors(const LaunchRequest& request, bool with_store) {
   rlimit limit{};
   constexpr rlim_t kMost = 1 << 20;
@@ -319,7 +320,7 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
     throw std::invalid_argument(
         fmt::format("launcher: cannot start {} ranks; one is the least", request.ranks));
   }
-  // What no rank could read or use is said once, here.
+  // Errors that every rank would have are reported once, here.
   const std::string transport = resolve_transport("auto");
   if (request.ranks > 1 && !joins_processes(transport)) {
     throw std::invalid_argument(
@@ -327,6 +328,7 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
                     "rank a process of its own: unset it, or name another",
                     transport));
   }
+  // Programs with plain output are kolo's own: their ranks use the store.
   const bool is_ours = request.output == RankOutput::kRankZeroPlain;
   if (const auto why = why_too_few_descriptors(request, is_ours); !why.empty())
     throw Error(ErrorCode::kSystem, kNoPeer, "launcher: " + why);
@@ -345,7 +347,7 @@ void open_standard_descriptors(LostOutput lost) {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
     const bool refuses = descriptor == STDOUT_FILENO && lost == LostOutput::kIsAnError;
-    // The lowest number that is free: this one.
+    // open() takes the lowest free number, which is this one.
     if (open("/dev/null", refuses ? O_RDONLY : O_RDWR) < 0) return;
   }
 }

@@ -1,15 +1,14 @@
-// Starting the ranks of a job on this host: what kolo-run does, and what `--ranks N` of a program
-// does by itself.
+// Launcher for the ranks of a job on this host: kolo-run, and `--ranks N` of programs.
 //
-// Each rank is a process of its own, in a process group of its own, with RANK, WORLD_SIZE,
-// LOCAL_RANK, LOCAL_WORLD_SIZE and KOLO_STORE in its environment (the store is served by the
-// launcher, on a port that the kernel chose), and with MASTER_ADDR and MASTER_PORT (a port kept
-// free for the ranks) for programs that speak no kolo. Its input is empty.
+// Each rank is a process in its own process group. Its environment has RANK, WORLD_SIZE,
+// LOCAL_RANK, LOCAL_WORLD_SIZE and KOLO_STORE: the launcher serves the store on a port chosen by
+// the kernel. MASTER_ADDR and MASTER_PORT (a port reserved for the ranks) are for programs that do
+// not use kolo. The standard input is empty.
 //
-// All end together: when one fails, the others get a moment to say so themselves, then SIGTERM,
-// then SIGKILL; what they started dies with them. Signals that reach the launcher are passed on to
-// all ranks. Should the launcher itself be killed, even by SIGKILL, the kernel and a guardian
-// process end the ranks: nothing is ever left behind.
+// All ranks end together. If one fails, the others have a moment to report it, then get SIGTERM,
+// then SIGKILL, with all processes of their groups. Signals to the launcher are passed on to all
+// ranks. If the launcher itself is killed, even by SIGKILL, the kernel and a reaper process
+// (reaper.h) end the ranks: no process is left behind.
 #pragma once
 
 #include <chrono>
@@ -22,8 +21,8 @@
 namespace kolo {
 
 enum class RankOutput {
-  kPrefixed,       // whole lines behind "[rank] ", standard output and error kept apart
-  kRankZeroPlain,  // rank 0 writes to the launcher's own output, a terminal perhaps; the others as
+  kPrefixed,       // whole lines with the prefix "[rank] "; standard output and error separate
+  kRankZeroPlain,  // rank 0 writes to the launcher's own output (maybe a terminal); the others as
                    // above
 };
 
@@ -32,26 +31,27 @@ struct LaunchRequest {
   std::vector<std::string> command;  // a program, looked up in PATH, and its arguments
   RankOutput output = RankOutput::kPrefixed;
   launch::Binding binding = launch::Binding::kNone;
-  std::chrono::milliseconds grace{5000};  // from SIGTERM, or a signal passed on, to SIGKILL
+  std::chrono::milliseconds grace{
+      5000};  // from SIGTERM, or a signal that was passed on, to SIGKILL
 };
 
 struct LaunchResult {
-  int exit_code = 0;    // of the rank that failed first: its own, or 128 + the signal; 127, 126: it
-                        // could not be started; 1 where their output could not be written
-  std::string message;  // empty when all went well; else which rank, how it ended, and what became
-                        // of the others
+  int exit_code = 0;  // of the rank that failed first, or 128 + its signal; 127, 126: it could not
+                      // be started; 1: the ranks' output could not be written
+  std::string message;  // empty on success; else the failed rank, how it ended, and what happened
+                        // to the others
   std::optional<int> failed = {};  // the rank that failed first
 };
 
-// Runs the job to its end. To be called from the main thread of a program that has no children of
-// its own: it waits for signals meanwhile. std::invalid_argument for an empty command, less than
-// one rank, and settings (settings.h) that the ranks could not use; Error kSystem where processes
-// or pipes run out.
+// Runs the job to its end. Call it from the main thread of a program without other child processes:
+// it waits for signals meanwhile. std::invalid_argument for an empty command, less than one rank,
+// and settings (settings.h) that the ranks could not use. Error kSystem if there are no more
+// processes or pipes.
 LaunchResult launch_ranks(const LaunchRequest& request);
 
-// Opens /dev/null in the place of standard input, output and error where a program was started
-// without them: the next socket would get the number, and the program's words. First thing in main.
-// kIsAnError: writing to an output that is not there fails, as it would without this.
+// Opens /dev/null for standard input, output and error if a program was started without them.
+// Otherwise the next socket would get the descriptor's number, and the program's output. Call it
+// first in main. kIsAnError: writing to a missing output fails, as it would without this call.
 enum class LostOutput { kIsFine, kIsAnError };
 void open_standard_descriptors(LostOutput lost = LostOutput::kIsFine);
 

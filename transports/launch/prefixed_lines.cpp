@@ -10,7 +10,7 @@
 namespace kolo::launch {
 namespace {
 
-constexpr std::size_t kReadBytes = 16 * 1024;  // on the stack, which may be a short one
+constexpr std::size_t kReadBytes = 16 * 1024;  // on the stack, which may be small
 constexpr std::size_t kLongestLine =
     256 * 1024;  // longer ones are cut, so that memory stays bounded
 
@@ -25,7 +25,7 @@ int write_all(int to, std::string_view text) {
       pollfd waiting{to, POLLOUT, 0};
       poll(&waiting, 1, -1);
     } else if (errno != EINTR) {
-      return errno == EPIPE ? 0 : errno;  // the ranks go on
+      return errno == EPIPE ? 0 : errno;  // without a reader the ranks continue
     }
   }
   return 0;
@@ -53,8 +53,7 @@ void PrefixedLines::copy() {
     }
     pending_.append(buffer, static_cast<std::size_t>(got));
     write_lines(false);
-    if (static_cast<std::size_t>(got) < sizeof buffer)
-      break;  // let the other ranks have their turn
+    if (static_cast<std::size_t>(got) < sizeof buffer) break;  // the output of other ranks is next
   }
 }
 

@@ -1,4 +1,4 @@
-// Copies what a rank writes, in whole lines, each behind the rank's prefix.
+// Copy of a rank's output in whole lines, each with the rank's prefix.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ class PrefixedLines {
   int descriptor() const { return from_.get(); }
   bool is_open() const { return from_.is_open(); }
 
-  // The first error of writing, as errno, since which lines are lost; 0: none. That nobody reads
-  // any more (EPIPE) is none.
+  // The first error of writing (errno), after which lines are lost; 0: none. A closed reader
+  // (EPIPE) is not an error.
   int error() const { return error_; }
 
-  // Copies what is there, without waiting for more. At the end of input a last line without a
-  // newline gets one.
+  // Copies the available output without waiting. At the end, a last line without a newline gets
+  // one.
   void copy();
 
  private:

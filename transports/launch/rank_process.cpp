@@ -35,7 +35,7 @@ struct Pipe {
   posix::Descriptor to;
 };
 
-// This process's environment with `variables` in place of those of the same names.
+// This process's environment, in which `variables` replace those of the same names.
 std::vector<std::string> environment_with(
     const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> result;
@@ -58,7 +58,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// Cores to bind a process to, ready for the kernel.
+// Cores to bind a process to, in the kernel's format.
 class CoreSet {
  public:
   explicit CoreSet(const std::vector<int>& cores) {
@@ -70,7 +70,7 @@ class CoreSet {
     for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), bytes_, set_.data());
   }
 
-  // Where the kernel refuses, as where a core has gone meanwhile, the process runs where it may.
+  // If the kernel refuses (a core went offline), the process stays unbound.
   void bind() const {
     if (bytes_ > 0) sched_setaffinity(0, bytes_, set_.data());
   }
@@ -85,7 +85,7 @@ struct ChildPlan {
   char** environment;
   int output;  // -1: the launcher's own
   int errors;
-  int failure;  // where errno goes if exec fails
+  int failure;  // pipe for errno if exec fails
   pid_t launcher;
   const CoreSet& cores;
 };
@@ -95,7 +95,7 @@ struct ChildPlan {
   setpgid(0, 0);
   guardian.report(getpid());
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != plan.launcher) _exit(1);  // it died before the line above
+  if (getppid() != plan.launcher) _exit(1);  // the launcher died before prctl
   plan.cores.bind();
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
@@ -117,8 +117,9 @@ bool is_stopped(pid_t child) {
          info.si_pid == child;
 }
 
-// Blocks until the child has become its program, or says why not. Whoever stopped it before that
-// may let it go on for a while; then it is killed.
+// Blocks until the child has started its program; returns 0, or errno if exec failed. If the child
+// was stopped before and does not continue within kLongestStopMs, it is killed, and Error is
+// thrown.
 int start_error(int pipe, pid_t child) {
   pollfd news{pipe, POLLIN, 0};
   for (int stopped_for_ms = 0; poll(&news, 1, kLookEveryMs) <= 0;) {
@@ -162,7 +163,7 @@ RankProcess::RankProcess(const RankProgram& program, const Reaper& guardian) {
   pid_ = fork();
   if (pid_ == 0) become_rank(plan, guardian);
   if (pid_ < 0) posix::throw_no_process("launcher: fork");
-  setpgid(pid_, pid_);  // as the child does: whoever comes first
+  setpgid(pid_, pid_);  // parent and child both do it, since either may run first
   failure.to.close();
   if (const int error = start_error(failure.from.get(), pid_); error != 0) {
     waitpid(pid_, nullptr, 0);
@@ -185,8 +186,7 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
 RankProcess::~RankProcess() {
   if (pid_ < 0) return;
   signal_group(SIGKILL);
-  while (waitpid(-pid_, nullptr, 0) > 0 ||
-         errno == EINTR) {  // all of the group that are ours to reap
+  while (waitpid(-pid_, nullptr, 0) > 0 || errno == EINTR) {  // all children in the group
   }
 }
 

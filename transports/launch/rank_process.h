@@ -1,4 +1,4 @@
-// One rank: a process, its group, and the pipes that carry its output.
+// A rank's process, its process group, and the pipes of its output.
 #pragma once
 
 #include <sys/types.h>
@@ -31,16 +31,16 @@ struct RankProgram {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>>
       variables;                  // added to the launcher's environment
-  bool has_plain_output = false;  // writes to the launcher's output itself
-  std::vector<int> cores = {};    // that it is bound to; empty: to none
+  bool has_plain_output = false;  // writes directly to the launcher's output
+  std::vector<int> cores = {};    // cores to bind it to; empty: no binding
 };
 
 class RankProcess {
  public:
-  // Starts it. Throws CannotStart, or Error kSystem where processes or descriptors run out,
-  // or somebody stops the process before it has become the program.
+  // Starts the process. Throws CannotStart. Error kSystem if there are no more processes or
+  // descriptors, or if the process is stopped before it has started the program.
   RankProcess(const RankProgram& program, const Reaper& guardian);
-  ~RankProcess();  // ends the whole group, and reaps
+  ~RankProcess();  // kills the whole group, and reaps it
   RankProcess(RankProcess&& other) noexcept;
   RankProcess(const RankProcess&) = delete;
   RankProcess& operator=(const RankProcess&) = delete;
@@ -49,14 +49,14 @@ class RankProcess {
   bool is_running() const { return is_running_; }
   const ExitStatus& ending() const { return ending_; }
 
-  // Looks whether it has ended; true if that is news. It stays a zombie until the destructor, so
-  // that no other process can get its number.
+  // Checks whether it has ended; true the first time. It stays a zombie until the destructor, so
+  // that no other process can get its pid.
   bool look();
 
-  // To the whole group, also after the process itself has ended.
+  // Signals the whole group, also after the process itself has ended.
   void signal_group(int signal) const;
 
-  // Read ends, non-blocking, the caller's from now on; not open where the rank writes plain output.
+  // Non-blocking read ends, moved to the caller. Not open if the rank has plain output.
   posix::Descriptor take_output() { return std::move(output_); }
   posix::Descriptor take_errors() { return std::move(errors_); }
 

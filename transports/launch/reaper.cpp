@@ -18,17 +18,18 @@ namespace kolo::launch {
 namespace {
 
 constexpr pid_t kGoodbye = 0;
-constexpr int kPatienceMs = 3000;  // for an answer to it; a busy machine needs a part of that
+constexpr int kPatienceMs = 3000;  // for the answer; a busy machine needs a part of it
 
-// Runs in the guardian. The memory was allocated before the fork: nothing here may allocate.
+// Main loop of the reaper process. `groups` was allocated before the fork; nothing may allocate
+// here.
 [[noreturn]] void guard(int pipe, std::vector<pid_t>& groups) {
-  setsid();  // a signal to the launcher's group or terminal does not reach the guardian
+  setsid();  // signals to the launcher's group or terminal do not reach it
   prctl(PR_SET_NAME, "kolo-guardian");
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   if (pipe != 0) dup2(pipe, 0);
-  close_range(1, ~0U, 0);  // it must not keep anybody's output open
+  close_range(1, ~0U, 0);  // it must keep no output open
   std::size_t count = 0;
   while (true) {
     pid_t group = kGoodbye;
@@ -47,7 +48,7 @@ constexpr int kPatienceMs = 3000;  // for an answer to it; a busy machine needs 
 Reaper::Reaper(int ranks) {
   std::vector<pid_t> groups(static_cast<std::size_t>(ranks));
   int ends[2];
-  // Not a pipe: who writes to a guardian that was killed must not die of SIGPIPE.
+  // Not a pipe: a write to a killed reaper must not cause SIGPIPE (MSG_NOSIGNAL needs a socket).
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     posix::throw_system("launcher: socketpair");
   }
@@ -60,7 +61,7 @@ Reaper::Reaper(int ranks) {
 
 Reaper::~Reaper() {
   report(kGoodbye);
-  // Its end of the line closes as it ends.
+  // Its end of the socket pair closes when it ends.
   pollfd end{line_.get(), POLLIN, 0};
   int ready = 0;
   while ((ready = poll(&end, 1, kPatienceMs)) < 0 && errno == EINTR) {

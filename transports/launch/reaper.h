@@ -1,9 +1,8 @@
-// A process that outlives the launcher by a moment, to end the ranks' process groups should it be
-// killed.
+// Reaper: a process that kills the ranks' process groups if the launcher is killed.
 //
-// It holds one end of a pipe. Ranks report their group there before they start their program; the
-// launcher says goodbye when all is over. The end of the pipe without a goodbye means that the
-// launcher is gone.
+// It holds one end of a socket pair. Ranks report their process group there before they start their
+// program. The launcher sends a goodbye when the job is over. If the connection closes without a
+// goodbye, the launcher is gone.
 #pragma once
 
 #include <sys/types.h>
@@ -15,11 +14,11 @@ namespace kolo::launch {
 class Reaper {
  public:
   explicit Reaper(int ranks);
-  ~Reaper();  // says goodbye; one that does not answer, as it was stopped, is killed, and named
+  ~Reaper();  // sends the goodbye; kills and reports a reaper that does not answer
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;
 
-  // For the rank's own process, between fork and exec: only async-signal-safe calls.
+  // Called in the rank's own process, between fork and exec: only async-signal-safe calls.
   void report(pid_t group) const;
 
  private:

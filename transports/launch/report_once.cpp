@@ -16,18 +16,18 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::seconds kStoreAnswers{2};
-// How long who speaks for all may take to do it; then it is gone itself.
+// How long the reporting rank may take; after that it counts as dead.
 constexpr auto kSayingTakes = 10s;
 constexpr std::string_view kIsSaid = "failure is said";
 constexpr std::string_view kWasSaid = "failure was said";
 
-// Null where ranks have terminals of their own, or the launcher is gone.
+// Null without a launcher's store, or if the launcher is gone.
 std::shared_ptr<Store> launchers_store() noexcept {
   try {
     const LaunchEnvironment who = launch_environment();
     if (who.size < 2 || !read_settings().store.starts_with("tcp:")) return nullptr;
     return store_from_environment(who, Clock::now() + kStoreAnswers);
-  } catch (const std::exception&) {  // also where the environment is what is wrong
+  } catch (const std::exception&) {  // also if the environment itself is invalid
     return nullptr;
   }
 }
@@ -47,7 +47,7 @@ void report_for_all(Store& store, const std::string& line, int code) {
   try {
     store.add(kWasSaid, code);
   } catch (const Error&) {
-    // The store is gone, and with it who waited.
+    // The store is gone, so no rank waits.
   }
 }
 

@@ -17,7 +17,7 @@ bool is_ignored(int signal) {
 }  // namespace
 
 Signals::Signals() {
-  // A stopped child is no news; and children must stay zombies even where the parent ignored
+  // No signal for a stopped child. And children must stay zombies, even if the parent ignored
   // SIGCHLD.
   struct sigaction child {};
   child.sa_handler = SIG_DFL;
@@ -37,7 +37,7 @@ Signals::Signals() {
 }
 
 Signals::~Signals() {
-  while (next()) {  // what came too late has nobody left to go to
+  while (next()) {  // drops late signals, which have no rank to go to
   }
   sigaction(SIGCHLD, &previous_child_, nullptr);
   pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);

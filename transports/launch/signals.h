@@ -1,4 +1,4 @@
-// The signals that a launcher waits for, as a descriptor, for as long as this object lives.
+// Signals of a launcher, received through a descriptor (signalfd) while this object lives.
 #pragma once
 
 #include <sys/types.h>
@@ -14,11 +14,11 @@ class Signals {
  public:
   struct Arrived {
     int signal = 0;
-    pid_t from = 0;  // SIGCHLD: the child that ended first of all that this one signal speaks for
+    pid_t from = 0;  // SIGCHLD: the first to end of all children that this one signal stands for
   };
 
-  // Blocks them for this thread, and the threads it starts. Signals that the launcher was told to
-  // ignore (nohup) stay so.
+  // Blocks the signals for this thread and the threads that it starts. Ignored signals (nohup) stay
+  // ignored.
   Signals();
   ~Signals();
   Signals(const Signals&) = delete;
@@ -33,7 +33,7 @@ class Signals {
   struct sigaction previous_child_ {};
 };
 
-// True for those that ask to end.
+// True for signals that request the end: SIGINT, SIGTERM, SIGHUP, SIGQUIT.
 bool is_request_to_end(int signal);
 
 }  // namespace kolo::launch
