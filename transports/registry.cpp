@@ -99,7 +99,7 @@ std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
     } catch (const std::bad_alloc&) {
       throw Error(
           ErrorCode::kSystem, kNoPeer,
-          "there is no memory to begin with: raise ulimit -v and ulimit -d, or the limit of "
+          "there is not enough memory to start: raise ulimit -v and ulimit -d, or the limit of "
           "the control group");
     }
   } catch (const Error& error) {
@@ -200,7 +200,7 @@ void agree_on(std::string_view name, const TransportKind* kind, const TransportR
       throw Error(
           ErrorCode::kUnavailable, other,
           fmt::format("rank 0 counts as host '{}', rank {} as host '{}' (KOLO_HOST_ID), and "
-                      "{} does not reach from one to another: ask for auto",
+                      "{} does not reach from one host to another: use auto",
                       first.host_id, peer, asked.host_id, name));
     }
   }

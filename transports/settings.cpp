@@ -276,8 +276,8 @@ std::vector<UnknownSetting> unknown_settings() {
 
 std::string describe(const UnknownSetting& unknown) {
   return fmt::format(
-      "{} is no setting of kolo's, and nothing reads it{}", unknown.name,
-      unknown.meant.empty() ? std::string() : fmt::format("; is {} meant?", unknown.meant));
+      "{} is not a setting of kolo, and nothing reads it{}", unknown.name,
+      unknown.meant.empty() ? std::string() : fmt::format("; did you mean {}?", unknown.meant));
 }
 
 bool is_in_environment(const char* name) { return std::getenv(name) != nullptr; }

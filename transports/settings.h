@@ -121,7 +121,8 @@ std::vector<UnknownSetting> unknown_settings();
 // The same for any variables, each NAME=VALUE.
 std::vector<UnknownSetting> unknown_settings(std::span<const std::string> variables);
 
-// "KOLO_SEGMENT_BYTE is no setting of kolo's, and nothing reads it; is KOLO_SEGMENT_BYTES meant?"
+// "KOLO_SEGMENT_BYTE is not a setting of kolo, and nothing reads it; did you mean
+// KOLO_SEGMENT_BYTES?"
 std::string describe(const UnknownSetting& unknown);
 
 // Whether the user has set a variable of another library ("UCX_..."), which kolo would set

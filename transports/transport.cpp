@@ -18,7 +18,7 @@ namespace {
 }
 
 [[noreturn]] void fail_send() {
-  fail_check("this channel's stream form has slots alone: ask StreamChannel::can_send first");
+  fail_check("this channel's stream form has only slots: ask StreamChannel::can_send first");
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ bool Channel::send_both(std::span<const std::byte>, std::size_t, std::span<const
   return false;
 }
 Both Channel::view_both(std::size_t, std::size_t) { return {}; }
-void Channel::release_both() { check(false, "nothing is in view to release both of"); }
+void Channel::release_both() { check(false, "release_both() without a view of two segments"); }
 
 std::byte* Channel::view_to_answer(std::size_t) { fail_answer(); }
 void Channel::answer() { fail_answer(); }
@@ -55,12 +55,12 @@ const std::byte* Channel::view_answer(std::size_t) { fail_answer(); }
 void Channel::release_answer() { fail_answer(); }
 
 std::string Channel::why_no_stream() const {
-  return "this transport moves host memory alone: make_staged (staged.h) carries device memory "
-         "over it, and cuda_ipc joins the streams of one host";
+  return "this transport moves only host memory: make_staged (staged.h) adds device memory, and "
+         "cuda_ipc connects the devices of one host";
 }
 
 std::string StreamChannel::why_not_captured() const {
-  return "hosts carry its segments, each once, and a graph that is launched again asks no host";
+  return "hosts carry its segments, but a graph is launched again without its host";
 }
 
 bool StreamChannel::send(void*, std::span<const std::byte>, unsigned) { fail_send(); }

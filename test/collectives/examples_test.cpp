@@ -43,8 +43,8 @@ TEST_CASE("one of the ranks reports a misspelt setting, once") {
     all += outcome.output;
   }
   const std::string told =
-      "kolo: KOLO_SEGMENT_BYTE is no setting of kolo's, and nothing reads it; is "
-      "KOLO_SEGMENT_BYTES meant?\n";
+      "kolo: KOLO_SEGMENT_BYTE is not a setting of kolo, and nothing reads it; did you mean "
+      "KOLO_SEGMENT_BYTES?\n";
   const auto first = all.find("kolo: ");
   REQUIRE(first != std::string::npos);
   REQUIRE(all.substr(first, told.size()) == told);

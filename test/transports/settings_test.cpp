@@ -169,7 +169,7 @@ TEST_CASE("a misspelled setting is reported with the name of the intended one") 
       text += describe(unknown) + '\n';
     return text;
   };
-  const std::string none = " is no setting of kolo's, and nothing reads it";
+  const std::string none = " is not a setting of kolo, and nothing reads it";
   for (const auto& [name, meant] :
        std::map<std::string, std::string>{{"KOLO_SEGMENT_BYTE", "KOLO_SEGMENT_BYTES"},
                                           {"KOLO_TIMEOUT", "KOLO_TIMEOUT_MS"},
@@ -178,7 +178,7 @@ TEST_CASE("a misspelled setting is reported with the name of the intended one") 
                                           {"KOLO_TRANSPROT", "KOLO_TRANSPORT"},
                                           {"KOLO_TUNNING", "KOLO_TUNING"},
                                           {"KOLO_WAITS", "KOLO_WAIT"}}) {
-    CHECK(said_of({name + "=4"}) == name + none + "; is " + meant + " meant?\n");
+    CHECK(said_of({name + "=4"}) == name + none + "; did you mean " + meant + "?\n");
   }
   CHECK(said_of({"KOLO_LANGUAGE=9", "KOLO_COLOR=red", "KOLO_=1"}) ==
         "KOLO_" + none + "\nKOLO_COLOR" + none + "\nKOLO_LANGUAGE" + none + "\n");

@@ -18,8 +18,8 @@ inline void check(bool holds, std::string_view message) {
 
 // Checks the pieces of a segment of `bytes`: Channel::send_gathered, send_both.
 inline void check_pieces(std::span<const std::byte> head, std::size_t body, std::size_t bytes) {
-  check(head.size() % 8 == 0, "the first piece of a segment is not in whole words of 8 bytes");
-  check(head.size() + body <= bytes, "the pieces of a segment are longer than it is");
+  check(head.size() % 8 == 0, "the length of a segment's first piece is not a multiple of 8 bytes");
+  check(head.size() + body <= bytes, "the pieces of a segment are longer than the segment");
 }
 
 }  // namespace kolo

@@ -232,7 +232,7 @@ std::unique_ptr<Transport> make_staged(const std::function<std::unique_ptr<Trans
         "staged: longest_segment_bytes must be a multiple of kSegmentAlignment");
   check(cuda::slots_for(longest) >= kMinimumCredit,
         "staged: longest_segment_bytes leaves no room for four pinned slots each way in 4 MiB");
-  check(settings.most_under_way >= kMinimumCredit, "staged: most_under_way is too little");
+  check(settings.most_under_way >= kMinimumCredit, "staged: most_under_way is too small");
   const auto driver = settings.driver ? settings.driver : cuda::installed_driver();
   const std::string words =
       fmt::format("rank {}: device memory cannot go over {} here: ", rank, name);

@@ -113,9 +113,9 @@ std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16
       throw error;
     }
     throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format("another process serves a store of kolo's at {} already: either two "
-                            "processes have RANK=0 (give each its own RANK), or another job is "
-                            "there (choose another MASTER_PORT)",
+                fmt::format("another process already serves a kolo store at {}: either two "
+                            "processes have RANK=0 (give each its own RANK), or another job "
+                            "uses the port (choose another MASTER_PORT)",
                             posix::host_and_port(host, port)));
   }
 }
@@ -131,7 +131,7 @@ std::shared_ptr<Store> connect_to_own(const std::string& host, std::uint16_t por
     const bool is_known = !posix::resolve(host, port, why).empty();
     throw Error(
         ErrorCode::kDeadline, 0,
-        fmt::format("rank 0 serves the store of the job, and does not reach it at {}{}: correct "
+        fmt::format("rank 0 serves the store of the job, but cannot reach it at {}{}: correct "
                     "MASTER_ADDR, to a name or an address of this host, {}, by which all ranks "
                     "reach it",
                     posix::host_and_port(host, port), is_known ? "" : " (" + why + ")",
@@ -218,8 +218,8 @@ class StoresInUse {
     Place& here = places_[place];
     if (!changed_.wait_until(lock, deadline, [&here] { return !here.is_being_made; })) {
       throw Error(ErrorCode::kDeadline, kNoPeer,
-                  "another thread of this process is still on its way to the store of the job: see "
-                  "what it waits for, or give it more time (a longer timeout)");
+                  "another thread of this process is still connecting to the store of the job: see "
+                  "why it waits, or set a longer timeout");
     }
     if (auto store = here.store.lock()) return store;
     here.is_being_made = true;

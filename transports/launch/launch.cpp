@@ -244,7 +244,7 @@ class Job {
   LaunchResult result_of_success() const {
     for (const launch::PrefixedLines& output : outputs_) {
       if (output.error() == 0) continue;
-      return {1, fmt::format("cannot write the output of the ranks: {}; what is missing is lost",
+      return {1, fmt::format("cannot write the output of the ranks: {}; missing lines are lost",
                              posix::error_text(output.error()))};
     }
     return {};
@@ -318,14 +318,14 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
     throw std::invalid_argument("launcher: there is no command to start");
   if (request.ranks < 1) {
     throw std::invalid_argument(
-        fmt::format("launcher: cannot start {} ranks; one is the least", request.ranks));
+        fmt::format("launcher: cannot start {} ranks; at least one is needed", request.ranks));
   }
   // Errors that every rank would have are reported once, here.
   const std::string transport = resolve_transport("auto");
   if (request.ranks > 1 && !joins_processes(transport)) {
     throw std::invalid_argument(
-        fmt::format("KOLO_TRANSPORT: {} joins threads of one process, and the launcher makes each "
-                    "rank a process of its own: unset it, or name another",
+        fmt::format("KOLO_TRANSPORT: {} joins threads of one process, but the launcher starts each "
+                    "rank as a process: unset it, or choose another transport",
                     transport));
   }
   // Programs with plain output are kolo's own: their ranks use the store.
@@ -336,7 +336,7 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
   LaunchResult result = Job(request).run();
   if (result.exit_code != 0 && !suspicion.empty()) {
     result.message += fmt::format(
-        "; perhaps as the launcher has too few descriptors for all ranks to use its "
+        "; a possible cause: the launcher has too few descriptors for all ranks to use its "
         "store: {}",
         suspicion);
   }

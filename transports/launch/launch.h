@@ -7,8 +7,8 @@
 //
 // All ranks end together. If one fails, the others have a moment to report it, then get SIGTERM,
 // then SIGKILL, with all processes of their groups. Signals to the launcher are passed on to all
-// ranks. If the launcher itself is killed, even by SIGKILL, the kernel and a reaper process
-// (reaper.h) end the ranks: no process is left behind.
+// ranks. If the launcher itself is killed, even by SIGKILL, the kernel and a reaper process end the
+// ranks: no process is left behind.
 #pragma once
 
 #include <chrono>

@@ -129,7 +129,7 @@ int start_error(int pipe, pid_t child) {
     waitpid(child, nullptr, 0);
     throw Error(ErrorCode::kSystem, kNoPeer,
                 fmt::format("launcher: the process of a rank, pid {}, was stopped before it could "
-                            "start its program, and did not go on for {} s: it was killed",
+                            "start its program, and did not continue for {} s: it was killed",
                             child, kLongestStopMs / 1000));
   }
   int error = 0;

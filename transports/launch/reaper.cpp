@@ -24,7 +24,7 @@ constexpr int kPatienceMs = 3000;  // for the answer; a busy machine needs a par
 // here.
 [[noreturn]] void guard(int pipe, std::vector<pid_t>& groups) {
   setsid();  // signals to the launcher's group or terminal do not reach it
-  prctl(PR_SET_NAME, "kolo-guardian");
+  prctl(PR_SET_NAME, "kolo-reaper");
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -69,8 +69,8 @@ Reaper::~Reaper() {
   if (ready == 0) {
     std::fprintf(
         stderr,
-        "kolo: the launcher's guardian, pid %d, did not end within %d s, as if somebody had "
-        "stopped it: it was killed\n",
+        "kolo: the launcher's reaper process, pid %d, did not end within %d s (it may have been "
+        "stopped): it was killed\n",
         pid_, kPatienceMs / 1000);
     kill(pid_, SIGKILL);
   }

@@ -294,7 +294,7 @@ class Signals(unittest.TestCase):
         os.kill(guardian, signal.SIGSTOP)
         process.terminate()
         self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
-        self.assertIn(f"the launcher's guardian, pid {guardian}, did not end", process.stderr.read())
+        self.assertIn(f"the launcher's reaper process, pid {guardian}, did not end", process.stderr.read())
         self.assert_nothing_left(groups)
 
     def test_background_processes_of_ranks_that_ended_well_are_ended(self):

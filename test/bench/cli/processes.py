@@ -34,5 +34,5 @@ def ranks_of(process):
 
 
 def guardian_of(process):
-    """The process id of a launcher's guardian. None until it has set its name, a moment after the fork."""
-    return next((child for child, name in children_of(process, "comm") if name.strip() == b"kolo-guardian"), None)
+    """The process id of a launcher's reaper. None until it has set its name, a moment after the fork."""
+    return next((child for child, name in children_of(process, "comm") if name.strip() == b"kolo-reaper"), None)

@@ -215,7 +215,7 @@ TEST_CASE("a second process with rank 0 gets an error that says so") {
     FAIL("nothing was thrown");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kUnavailable);
-    CHECK_THAT(error.what(), ContainsSubstring("rank 0: another process serves a store") &&
+    CHECK_THAT(error.what(), ContainsSubstring("rank 0: another process already serves a ") &&
                                  ContainsSubstring("two processes have RANK=0"));
   }
   CHECK_FALSE(rank_0->failure());  // it may belong to another job
