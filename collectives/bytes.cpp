@@ -6,8 +6,6 @@
 namespace kolo {
 namespace {
 
-constexpr auto kByte = ElementType::kUint8;
-
 std::vector<Bytes> cut(const Bytes& all, const std::vector<std::size_t>& lengths) {
   std::vector<Bytes> parts;
   auto begin = all.begin();
@@ -28,9 +26,9 @@ std::size_t sum(const std::vector<std::size_t>& lengths) {
 std::vector<Bytes> all_gather_bytes(Communicator& communicator, std::span<const std::byte> mine) {
   const std::uint64_t length = mine.size();
   std::vector<std::size_t> lengths(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(&length, lengths.data(), lengths.size(), ElementType::kUint64);
+  communicator.all_gather(std::span(&length, 1), lengths);
   Bytes all(sum(lengths));
-  communicator.all_gather_v(mine.data(), all.data(), lengths, kByte);
+  communicator.all_gather_v(mine, all, lengths);
   return cut(all, lengths);
 }
 
@@ -38,19 +36,19 @@ std::vector<Bytes> gather_bytes(Communicator& communicator, std::span<const std:
                                 int root) {
   const std::uint64_t length = mine.size();
   std::vector<std::size_t> lengths(static_cast<std::size_t>(communicator.size()));
-  communicator.gather(&length, lengths.data(), lengths.size(), ElementType::kUint64, root);
+  communicator.gather(std::span(&length, 1), lengths, root);
   if (communicator.rank() != root) lengths.clear();
   Bytes all(sum(lengths));
-  communicator.gather_v(mine.data(), mine.size(), all.data(), lengths, kByte, root);
+  communicator.gather_v(mine, all, lengths, root);
   return cut(all, lengths);
 }
 
 Bytes broadcast_bytes(Communicator& communicator, std::span<const std::byte> data, int root) {
   std::uint64_t length = data.size();
-  communicator.broadcast(&length, 1, ElementType::kUint64, root);
+  communicator.broadcast(std::span(&length, 1), root);
   Bytes bytes(length);
   if (communicator.rank() == root) bytes.assign(data.begin(), data.end());
-  communicator.broadcast(bytes.data(), bytes.size(), kByte, root);
+  communicator.broadcast(bytes, root);
   return bytes;
 }
 

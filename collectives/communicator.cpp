@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "collectives/algorithms/dissemination.h"
+#include "collectives/engine/call_request.h"
 #include "collectives/engine/checked_call.h"
 #include "collectives/engine/communicator_state.h"
 #include "collectives/engine/submission.h"
@@ -18,13 +18,25 @@ namespace kolo {
 
 namespace {
 
-using submission::issue;
-using submission::issued_from_cache;
-using submission::ran_from_cache;
-using submission::run;
+template <typename Checked>
+void run(Engine& engine, const call_requests::Request<Checked>& request, ServerUpdate update = {}) {
+  if (request.may_be_cached &&
+      submission::ran_from_cache(engine, request.key, request.in, request.out, request.options)) {
+    return;
+  }
+  submission::run(engine, request.checked(), std::move(update));
+}
 
-checked_calls::Elements by(const UserReduceOp& reducer, const CallOptions& call) {
-  return {ElementType::kUint8, call, &reducer};
+template <typename Checked>
+Work issue(const std::shared_ptr<Engine>& engine, const call_requests::Request<Checked>& request,
+           ServerUpdate update = {}) {
+  if (request.may_be_cached) {
+    if (auto work = submission::issued_from_cache(engine, request.key, request.in, request.out,
+                                                  request.options)) {
+      return *std::move(work);
+    }
+  }
+  return submission::issue(engine, request.checked(), std::move(update));
 }
 
 }  // namespace
@@ -69,404 +81,285 @@ const std::shared_ptr<Communicator::State>& Communicator::held() const {
 
 Communicator::State& Communicator::state() const { return *held(); }
 
-void Communicator::all_reduce(const void* in, void* out, std::size_t count, ElementType type,
-                              ReduceOp op, const CallOptions& call) {
-  const CallKey key{Collective::kAllReduce, type, op, 0, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::all_reduce(in, out, count, {type, call}, op));
+void Communicator::all_reduce(Buffer data, Reduction op, const CallOptions& call) {
+  all_reduce(data, data, op, call);
 }
 
-Work Communicator::all_reduce_async(const void* in, void* out, std::size_t count, ElementType type,
-                                    ReduceOp op, const CallOptions& call) {
-  const CallKey key{Collective::kAllReduce, type, op, 0, count};
-  if (auto work = issued_from_cache(held(), key, in, out, call)) return *std::move(work);
-  return issue(held(), checked_calls::all_reduce(in, out, count, {type, call}, op));
+Work Communicator::all_reduce_async(Buffer data, Reduction op, const CallOptions& call) {
+  return all_reduce_async(data, data, op, call);
 }
 
-void Communicator::reduce_scatter(const void* in, void* out, std::size_t count, ElementType type,
-                                  ReduceOp op, const CallOptions& call) {
-  const CallKey key{Collective::kReduceScatter, type, op, 0, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::reduce_scatter(state().caller(), in, out, count, {type, call}, op));
+void Communicator::all_reduce(ConstBuffer in, Buffer out, Reduction op, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::all_reduce(self.caller(), in, out, op, call));
 }
 
-Work Communicator::reduce_scatter_async(const void* in, void* out, std::size_t count,
-                                        ElementType type, ReduceOp op, const CallOptions& call) {
-  return issue(held(),
-               checked_calls::reduce_scatter(state().caller(), in, out, count, {type, call}, op));
-}
-
-void Communicator::all_gather(const void* in, void* out, std::size_t count, ElementType type,
-                              const CallOptions& call) {
-  const CallKey key{Collective::kAllGather, type, ReduceOp::kSum, 0, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::all_gather(state().caller(), in, out, count, {type, call}));
-}
-
-Work Communicator::all_gather_async(const void* in, void* out, std::size_t count, ElementType type,
+Work Communicator::all_reduce_async(ConstBuffer in, Buffer out, Reduction op,
                                     const CallOptions& call) {
-  return issue(held(), checked_calls::all_gather(state().caller(), in, out, count, {type, call}));
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::all_reduce(self->caller(), in, out, op, call));
 }
 
-void Communicator::broadcast(void* data, std::size_t count, ElementType type, int root,
-                             const CallOptions& call) {
-  const CallKey key{Collective::kBroadcast, type, ReduceOp::kSum, root, count};
-  if (ran_from_cache(state(), key, data, data, call)) return;
-  run(state(), checked_calls::broadcast(state().caller(), data, count, {type, call}, root));
+void Communicator::reduce_scatter(ConstBuffer all, Buffer chunk, Reduction op,
+                                  const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::reduce_scatter(self.caller(), all, chunk, op, call));
 }
 
-Work Communicator::broadcast_async(void* data, std::size_t count, ElementType type, int root,
-                                   const CallOptions& call) {
-  return issue(held(), checked_calls::broadcast(state().caller(), data, count, {type, call}, root));
+Work Communicator::reduce_scatter_async(ConstBuffer all, Buffer chunk, Reduction op,
+                                        const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::reduce_scatter(self->caller(), all, chunk, op, call));
 }
 
-void Communicator::reduce(const void* in, void* out, std::size_t count, ElementType type,
-                          ReduceOp op, int root, const CallOptions& call) {
-  const CallKey key{Collective::kReduce, type, op, root, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::reduce(state().caller(), in, out, count, {type, call}, op, root));
+void Communicator::all_gather(ConstBuffer chunk, Buffer all, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::all_gather(self.caller(), chunk, all, call));
 }
 
-Work Communicator::reduce_async(const void* in, void* out, std::size_t count, ElementType type,
-                                ReduceOp op, int root, const CallOptions& call) {
-  return issue(held(),
-               checked_calls::reduce(state().caller(), in, out, count, {type, call}, op, root));
+Work Communicator::all_gather_async(ConstBuffer chunk, Buffer all, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::all_gather(self->caller(), chunk, all, call));
 }
 
-void Communicator::gather(const void* in, void* out, std::size_t count, ElementType type, int root,
+void Communicator::broadcast(Buffer data, int root, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::broadcast(self.caller(), data, root, call));
+}
+
+Work Communicator::broadcast_async(Buffer data, int root, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::broadcast(self->caller(), data, root, call));
+}
+
+void Communicator::reduce(Buffer data, int root, Reduction op, const CallOptions& call) {
+  reduce(data, data, root, op, call);
+}
+
+Work Communicator::reduce_async(Buffer data, int root, Reduction op, const CallOptions& call) {
+  return reduce_async(data, data, root, op, call);
+}
+
+void Communicator::reduce(ConstBuffer in, Buffer out, int root, Reduction op,
                           const CallOptions& call) {
-  const CallKey key{Collective::kGather, type, ReduceOp::kSum, root, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::gather(state().caller(), in, out, count, {type, call}, root));
+  State& self = state();
+  run(self, call_requests::reduce(self.caller(), in, out, root, op, call));
 }
 
-Work Communicator::gather_async(const void* in, void* out, std::size_t count, ElementType type,
-                                int root, const CallOptions& call) {
-  return issue(held(), checked_calls::gather(state().caller(), in, out, count, {type, call}, root));
+Work Communicator::reduce_async(ConstBuffer in, Buffer out, int root, Reduction op,
+                                const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::reduce(self->caller(), in, out, root, op, call));
 }
 
-void Communicator::scatter(const void* in, void* out, std::size_t count, ElementType type, int root,
-                           const CallOptions& call) {
-  const CallKey key{Collective::kScatter, type, ReduceOp::kSum, root, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::scatter(state().caller(), in, out, count, {type, call}, root));
+void Communicator::gather(ConstBuffer chunk, Buffer all, int root, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::gather(self.caller(), chunk, all, root, call));
 }
 
-Work Communicator::scatter_async(const void* in, void* out, std::size_t count, ElementType type,
-                                 int root, const CallOptions& call) {
-  return issue(held(),
-               checked_calls::scatter(state().caller(), in, out, count, {type, call}, root));
+Work Communicator::gather_async(ConstBuffer chunk, Buffer all, int root, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::gather(self->caller(), chunk, all, root, call));
 }
 
-void Communicator::all_to_all(const void* in, void* out, std::size_t count, ElementType type,
-                              const CallOptions& call) {
-  const CallKey key{Collective::kAllToAll, type, ReduceOp::kSum, 0, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::all_to_all(state().caller(), in, out, count, {type, call}));
+void Communicator::scatter(ConstBuffer all, Buffer chunk, int root, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::scatter(self.caller(), all, chunk, root, call));
 }
 
-Work Communicator::all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
-                                    const CallOptions& call) {
-  return issue(held(), checked_calls::all_to_all(state().caller(), in, out, count, {type, call}));
+Work Communicator::scatter_async(ConstBuffer all, Buffer chunk, int root, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::scatter(self->caller(), all, chunk, root, call));
 }
 
-void Communicator::scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-                        const CallOptions& call) {
-  const CallKey key{Collective::kScan, type, op, 0, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(),
-      checked_calls::scan(Collective::kScan, state().caller(), in, out, count, {type, call}, op));
+void Communicator::all_to_all(ConstBuffer in, Buffer out, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::all_to_all(self.caller(), in, out, call));
 }
 
-Work Communicator::scan_async(const void* in, void* out, std::size_t count, ElementType type,
-                              ReduceOp op, const CallOptions& call) {
-  return issue(held(), checked_calls::scan(Collective::kScan, state().caller(), in, out, count,
-                                           {type, call}, op));
+Work Communicator::all_to_all_async(ConstBuffer in, Buffer out, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::all_to_all(self->caller(), in, out, call));
 }
 
-void Communicator::exclusive_scan(const void* in, void* out, std::size_t count, ElementType type,
-                                  ReduceOp op, const CallOptions& call) {
-  const CallKey key{Collective::kExclusiveScan, type, op, 0, count};
-  if (ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::scan(Collective::kExclusiveScan, state().caller(), in, out, count,
-                                   {type, call}, op));
+void Communicator::scan(Buffer data, Reduction op, const CallOptions& call) {
+  scan(data, data, op, call);
 }
 
-Work Communicator::exclusive_scan_async(const void* in, void* out, std::size_t count,
-                                        ElementType type, ReduceOp op, const CallOptions& call) {
-  return issue(held(), checked_calls::scan(Collective::kExclusiveScan, state().caller(), in, out,
-                                           count, {type, call}, op));
+Work Communicator::scan_async(Buffer data, Reduction op, const CallOptions& call) {
+  return scan_async(data, data, op, call);
 }
 
-void Communicator::barrier(const CallOptions& call) {
-  const CallKey key{Collective::kBarrier, ElementType::kInt32, ReduceOp::kSum, 0, kBarrierCount};
-  if (ran_from_cache(state(), key, nullptr, nullptr, call)) return;
-  run(state(), checked_calls::barrier(call));
+void Communicator::scan(ConstBuffer in, Buffer out, Reduction op, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::scan(Collective::kScan, self.caller(), in, out, op, call));
 }
+
+Work Communicator::scan_async(ConstBuffer in, Buffer out, Reduction op, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::scan(Collective::kScan, self->caller(), in, out, op, call));
+}
+
+void Communicator::exclusive_scan(Buffer data, Reduction op, const CallOptions& call) {
+  exclusive_scan(data, data, op, call);
+}
+
+Work Communicator::exclusive_scan_async(Buffer data, Reduction op, const CallOptions& call) {
+  return exclusive_scan_async(data, data, op, call);
+}
+
+void Communicator::exclusive_scan(ConstBuffer in, Buffer out, Reduction op,
+                                  const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::scan(Collective::kExclusiveScan, self.caller(), in, out, op, call));
+}
+
+Work Communicator::exclusive_scan_async(ConstBuffer in, Buffer out, Reduction op,
+                                        const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self,
+               call_requests::scan(Collective::kExclusiveScan, self->caller(), in, out, op, call));
+}
+
+void Communicator::barrier(const CallOptions& call) { run(state(), call_requests::barrier(call)); }
 
 Work Communicator::barrier_async(const CallOptions& call) {
-  return issue(held(), checked_calls::barrier(call));
+  return issue(held(), call_requests::barrier(call));
 }
 
-void Communicator::reduce_scatter_v(const void* in, void* out, Counts counts, ElementType type,
-                                    ReduceOp op, const CallOptions& call) {
-  run(state(),
-      checked_calls::reduce_scatter_v(state().caller(), in, out, counts, {type, call}, op));
+void Communicator::push_pull(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+                             ServerUpdate update, const CallOptions& call) {
+  State& self = state();
+  const auto request = call_requests::push_pull(self.caller(), in, out, op, plan, update, call);
+  run(self, request, std::move(update));
 }
 
-Work Communicator::reduce_scatter_v_async(const void* in, void* out, Counts counts,
-                                          ElementType type, ReduceOp op, const CallOptions& call) {
-  return issue(
-      held(), checked_calls::reduce_scatter_v(state().caller(), in, out, counts, {type, call}, op));
+Work Communicator::push_pull_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+                                   ServerUpdate update, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  const auto request = call_requests::push_pull(self->caller(), in, out, op, plan, update, call);
+  return issue(self, request, std::move(update));
 }
 
-void Communicator::all_gather_v(const void* in, void* out, Counts counts, ElementType type,
-                                const CallOptions& call) {
-  run(state(), checked_calls::all_gather_v(state().caller(), in, out, counts, {type, call}));
+void Communicator::push(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+                        ServerUpdate update, const CallOptions& call) {
+  State& self = state();
+  const auto request = call_requests::push(self.caller(), in, out, op, plan, update, call);
+  run(self, request, std::move(update));
 }
 
-Work Communicator::all_gather_v_async(const void* in, void* out, Counts counts, ElementType type,
-                                      const CallOptions& call) {
-  return issue(held(),
-               checked_calls::all_gather_v(state().caller(), in, out, counts, {type, call}));
+Work Communicator::push_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+                              ServerUpdate update, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  const auto request = call_requests::push(self->caller(), in, out, op, plan, update, call);
+  return issue(self, request, std::move(update));
 }
 
-void Communicator::gather_v(const void* in, std::size_t count, void* out, Counts counts,
-                            ElementType type, int root, const CallOptions& call) {
-  run(state(),
-      checked_calls::gather_v(state().caller(), in, count, out, counts, {type, call}, root));
-}
-
-Work Communicator::gather_v_async(const void* in, std::size_t count, void* out, Counts counts,
-                                  ElementType type, int root, const CallOptions& call) {
-  return issue(held(), checked_calls::gather_v(state().caller(), in, count, out, counts,
-                                               {type, call}, root));
-}
-
-void Communicator::scatter_v(const void* in, Counts counts, void* out, std::size_t count,
-                             ElementType type, int root, const CallOptions& call) {
-  run(state(),
-      checked_calls::scatter_v(state().caller(), in, counts, out, count, {type, call}, root));
-}
-
-Work Communicator::scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
-                                   ElementType type, int root, const CallOptions& call) {
-  return issue(held(), checked_calls::scatter_v(state().caller(), in, counts, out, count,
-                                                {type, call}, root));
-}
-
-void Communicator::all_to_all_v(const void* in, Counts gives, void* out, Counts gets,
-                                ElementType type, const CallOptions& call) {
-  run(state(), checked_calls::all_to_all_v(state().caller(), in, gives, out, gets, {type, call}));
-}
-
-Work Communicator::all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets,
-                                      ElementType type, const CallOptions& call) {
-  return issue(held(),
-               checked_calls::all_to_all_v(state().caller(), in, gives, out, gets, {type, call}));
-}
-
-void Communicator::send(const void* data, std::size_t count, ElementType type, int to,
+void Communicator::pull(ConstBuffer in, Buffer out, const ServerPlan& plan,
                         const CallOptions& call) {
-  const CallKey key = CallKey::of_message(type, to, false, count);
-  if (ran_from_cache(state(), key, data, nullptr, call)) return;
-  run(state(),
-      checked_calls::message(state().caller(), data, nullptr, count, {type, call}, rank(), to));
+  State& self = state();
+  run(self, call_requests::pull(self.caller(), in, out, plan, call));
 }
 
-Work Communicator::send_async(const void* data, std::size_t count, ElementType type, int to,
+Work Communicator::pull_async(ConstBuffer in, Buffer out, const ServerPlan& plan,
                               const CallOptions& call) {
-  const CallKey key = CallKey::of_message(type, to, false, count);
-  if (auto work = issued_from_cache(held(), key, data, nullptr, call)) return *std::move(work);
-  return issue(held(), checked_calls::message(state().caller(), data, nullptr, count, {type, call},
-                                              rank(), to));
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::pull(self->caller(), in, out, plan, call));
 }
 
-void Communicator::receive(void* data, std::size_t count, ElementType type, int from,
-                           const CallOptions& call) {
-  const CallKey key = CallKey::of_message(type, from, true, count);
-  if (ran_from_cache(state(), key, nullptr, data, call)) return;
-  run(state(),
-      checked_calls::message(state().caller(), nullptr, data, count, {type, call}, from, rank()));
+void Communicator::reduce_scatter_v(ConstBuffer all, Buffer share, Counts counts, Reduction op,
+                                    const CallOptions& call) {
+  submission::run(state(),
+                  checked_calls::reduce_scatter_v(state().caller(), all, share, counts, op, call));
 }
 
-Work Communicator::receive_async(void* data, std::size_t count, ElementType type, int from,
-                                 const CallOptions& call) {
-  const CallKey key = CallKey::of_message(type, from, true, count);
-  if (auto work = issued_from_cache(held(), key, nullptr, data, call)) return *std::move(work);
-  return issue(held(), checked_calls::message(state().caller(), nullptr, data, count, {type, call},
-                                              from, rank()));
+Work Communicator::reduce_scatter_v_async(ConstBuffer all, Buffer share, Counts counts,
+                                          Reduction op, const CallOptions& call) {
+  return submission::issue(
+      held(), checked_calls::reduce_scatter_v(state().caller(), all, share, counts, op, call));
 }
 
-void Communicator::send_receive(const void* send_data, std::size_t send_count, int to,
-                                void* receive_data, std::size_t receive_count, int from,
-                                ElementType type, const CallOptions& call) {
+void Communicator::all_gather_v(ConstBuffer share, Buffer all, Counts counts,
+                                const CallOptions& call) {
+  submission::run(state(), checked_calls::all_gather_v(state().caller(), share, all, counts, call));
+}
+
+Work Communicator::all_gather_v_async(ConstBuffer share, Buffer all, Counts counts,
+                                      const CallOptions& call) {
+  return submission::issue(held(),
+                           checked_calls::all_gather_v(state().caller(), share, all, counts, call));
+}
+
+void Communicator::gather_v(ConstBuffer share, Buffer all, Counts counts, int root,
+                            const CallOptions& call) {
+  submission::run(state(),
+                  checked_calls::gather_v(state().caller(), share, all, counts, root, call));
+}
+
+Work Communicator::gather_v_async(ConstBuffer share, Buffer all, Counts counts, int root,
+                                  const CallOptions& call) {
+  return submission::issue(
+      held(), checked_calls::gather_v(state().caller(), share, all, counts, root, call));
+}
+
+void Communicator::scatter_v(ConstBuffer all, Buffer share, Counts counts, int root,
+                             const CallOptions& call) {
+  submission::run(state(),
+                  checked_calls::scatter_v(state().caller(), all, share, counts, root, call));
+}
+
+Work Communicator::scatter_v_async(ConstBuffer all, Buffer share, Counts counts, int root,
+                                   const CallOptions& call) {
+  return submission::issue(
+      held(), checked_calls::scatter_v(state().caller(), all, share, counts, root, call));
+}
+
+void Communicator::all_to_all_v(ConstBuffer in, Counts gives, Buffer out, Counts gets,
+                                const CallOptions& call) {
+  submission::run(state(),
+                  checked_calls::all_to_all_v(state().caller(), in, gives, out, gets, call));
+}
+
+Work Communicator::all_to_all_v_async(ConstBuffer in, Counts gives, Buffer out, Counts gets,
+                                      const CallOptions& call) {
+  return submission::issue(
+      held(), checked_calls::all_to_all_v(state().caller(), in, gives, out, gets, call));
+}
+
+void Communicator::send(ConstBuffer data, int to, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::send(self.caller(), data, to, call));
+}
+
+Work Communicator::send_async(ConstBuffer data, int to, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::send(self->caller(), data, to, call));
+}
+
+void Communicator::receive(Buffer data, int from, const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::receive(self.caller(), data, from, call));
+}
+
+Work Communicator::receive_async(Buffer data, int from, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::receive(self->caller(), data, from, call));
+}
+
+void Communicator::send_receive(ConstBuffer sent, int to, Buffer received, int from,
+                                const CallOptions& call) {
   const checked_calls::Exchange both =
-      checked_calls::exchange(state().caller(), {send_data, send_count, to},
-                              {receive_data, receive_count, from}, {type, call});
+      checked_calls::exchange(state().caller(), sent, to, received, from, call);
   if (call.stream) return state().exchange_on_stream(both);
   if (both.is_copy) {
     state().require_alive();
-    std::copy_n(static_cast<const std::byte*>(both.send.in), send_count * both.send.element_bytes,
+    std::copy_n(static_cast<const std::byte*>(both.send.in), sent.count * both.send.element_bytes,
                 static_cast<std::byte*>(both.send.out));
     return;
   }
-  Work receive = issue(held(), both.receive);
-  run(state(), both.send);
+  Work receive = submission::issue(held(), both.receive);
+  submission::run(state(), both.send);
   receive.wait();
-}
-
-void Communicator::push_pull(const void* in, void* out, std::size_t count, ElementType type,
-                             ReduceOp op, const ServerPlan& plan, ServerUpdate update,
-                             const CallOptions& call) {
-  const CallKey key{Collective::kPushPull, type, op, 0, count};
-  if (!update && is_cacheable(plan) && ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::push_pull(state().caller(), in, out, count, {type, call}, op, plan),
-      std::move(update));
-}
-
-Work Communicator::push_pull_async(const void* in, void* out, std::size_t count, ElementType type,
-                                   ReduceOp op, const ServerPlan& plan, ServerUpdate update,
-                                   const CallOptions& call) {
-  return issue(held(),
-               checked_calls::push_pull(state().caller(), in, out, count, {type, call}, op, plan),
-               std::move(update));
-}
-
-void Communicator::push(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-                        const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
-  const CallKey key{Collective::kPush, type, op, 0, count};
-  if (!update && is_cacheable(plan) && ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::push(state().caller(), in, out, count, {type, call}, op, plan),
-      std::move(update));
-}
-
-Work Communicator::push_async(const void* in, void* out, std::size_t count, ElementType type,
-                              ReduceOp op, const ServerPlan& plan, ServerUpdate update,
-                              const CallOptions& call) {
-  return issue(held(),
-               checked_calls::push(state().caller(), in, out, count, {type, call}, op, plan),
-               std::move(update));
-}
-
-void Communicator::pull(const void* in, void* out, std::size_t count, ElementType type,
-                        const ServerPlan& plan, const CallOptions& call) {
-  const CallKey key{Collective::kPull, type, ReduceOp::kSum, 0, count};
-  if (is_cacheable(plan) && ran_from_cache(state(), key, in, out, call)) return;
-  run(state(), checked_calls::pull(state().caller(), in, out, count, {type, call}, plan));
-}
-
-Work Communicator::pull_async(const void* in, void* out, std::size_t count, ElementType type,
-                              const ServerPlan& plan, const CallOptions& call) {
-  return issue(held(), checked_calls::pull(state().caller(), in, out, count, {type, call}, plan));
-}
-
-// --- reductions with a user function ---
-
-void Communicator::all_reduce(const void* in, void* out, std::size_t count,
-                              const UserReduceOp& reducer, const CallOptions& call) {
-  run(state(), checked_calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
-}
-
-Work Communicator::all_reduce_async(const void* in, void* out, std::size_t count,
-                                    const UserReduceOp& reducer, const CallOptions& call) {
-  return issue(held(),
-               checked_calls::all_reduce(in, out, count, by(reducer, call), ReduceOp::kUser));
-}
-
-void Communicator::reduce_scatter(const void* in, void* out, std::size_t count,
-                                  const UserReduceOp& reducer, const CallOptions& call) {
-  run(state(), checked_calls::reduce_scatter(state().caller(), in, out, count, by(reducer, call),
-                                             ReduceOp::kUser));
-}
-
-Work Communicator::reduce_scatter_async(const void* in, void* out, std::size_t count,
-                                        const UserReduceOp& reducer, const CallOptions& call) {
-  return issue(held(), checked_calls::reduce_scatter(state().caller(), in, out, count,
-                                                     by(reducer, call), ReduceOp::kUser));
-}
-
-void Communicator::reduce_scatter_v(const void* in, void* out, Counts counts,
-                                    const UserReduceOp& reducer, const CallOptions& call) {
-  run(state(), checked_calls::reduce_scatter_v(state().caller(), in, out, counts, by(reducer, call),
-                                               ReduceOp::kUser));
-}
-
-Work Communicator::reduce_scatter_v_async(const void* in, void* out, Counts counts,
-                                          const UserReduceOp& reducer, const CallOptions& call) {
-  return issue(held(), checked_calls::reduce_scatter_v(state().caller(), in, out, counts,
-                                                       by(reducer, call), ReduceOp::kUser));
-}
-
-void Communicator::reduce(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                          int root, const CallOptions& call) {
-  run(state(), checked_calls::reduce(state().caller(), in, out, count, by(reducer, call),
-                                     ReduceOp::kUser, root));
-}
-
-Work Communicator::reduce_async(const void* in, void* out, std::size_t count,
-                                const UserReduceOp& reducer, int root, const CallOptions& call) {
-  return issue(held(), checked_calls::reduce(state().caller(), in, out, count, by(reducer, call),
-                                             ReduceOp::kUser, root));
-}
-
-void Communicator::scan(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                        const CallOptions& call) {
-  run(state(), checked_calls::scan(Collective::kScan, state().caller(), in, out, count,
-                                   by(reducer, call), ReduceOp::kUser));
-}
-
-Work Communicator::scan_async(const void* in, void* out, std::size_t count,
-                              const UserReduceOp& reducer, const CallOptions& call) {
-  return issue(held(), checked_calls::scan(Collective::kScan, state().caller(), in, out, count,
-                                           by(reducer, call), ReduceOp::kUser));
-}
-
-void Communicator::exclusive_scan(const void* in, void* out, std::size_t count,
-                                  const UserReduceOp& reducer, const CallOptions& call) {
-  run(state(), checked_calls::scan(Collective::kExclusiveScan, state().caller(), in, out, count,
-                                   by(reducer, call), ReduceOp::kUser));
-}
-
-Work Communicator::exclusive_scan_async(const void* in, void* out, std::size_t count,
-                                        const UserReduceOp& reducer, const CallOptions& call) {
-  return issue(held(), checked_calls::scan(Collective::kExclusiveScan, state().caller(), in, out,
-                                           count, by(reducer, call), ReduceOp::kUser));
-}
-
-void Communicator::push_pull(const void* in, void* out, std::size_t count,
-                             const UserReduceOp& reducer, const ServerPlan& plan,
-                             ServerUpdate update, const CallOptions& call) {
-  run(state(),
-      checked_calls::push_pull(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser,
-                               plan),
-      std::move(update));
-}
-
-Work Communicator::push_pull_async(const void* in, void* out, std::size_t count,
-                                   const UserReduceOp& reducer, const ServerPlan& plan,
-                                   ServerUpdate update, const CallOptions& call) {
-  return issue(held(),
-               checked_calls::push_pull(state().caller(), in, out, count, by(reducer, call),
-                                        ReduceOp::kUser, plan),
-               std::move(update));
-}
-
-void Communicator::push(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                        const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
-  run(state(),
-      checked_calls::push(state().caller(), in, out, count, by(reducer, call), ReduceOp::kUser,
-                          plan),
-      std::move(update));
-}
-
-Work Communicator::push_async(const void* in, void* out, std::size_t count,
-                              const UserReduceOp& reducer, const ServerPlan& plan,
-                              ServerUpdate update, const CallOptions& call) {
-  return issue(held(),
-               checked_calls::push(state().caller(), in, out, count, by(reducer, call),
-                                   ReduceOp::kUser, plan),
-               std::move(update));
 }
 
 bool Communicator::progress() {

@@ -18,11 +18,11 @@
 // std::invalid_argument, and the destructor leaves everything as it is. A child must not use a Work
 // in flight, and should call exec or _exit.
 //
-// Buffers: `count` is the count of the whole operation, the same on every rank. A rank's share is
-// given by chunk_begin() and chunk_count() (schedule.h): of 10 elements, three ranks hold 4, 3 and
-// 3. A buffer of no elements may be null. Buffers of reductions are aligned to their elements; all
-// others may have any address. Until an operation is done, do not write its input and do not use
-// its output. A failed operation may have written part of its output.
+// Buffers (buffer.h): a rank's chunk is given by chunk_begin() and chunk_count() (schedule.h): of
+// 10 elements, three ranks hold 4, 3 and 3. Lengths and types that two buffers or a list of counts
+// state twice are checked before anything is sent. Buffers of reductions are aligned to their
+// elements; all others may have any address. Until an operation is done, do not write its input and
+// do not use its output. A failed operation may have written part of its output.
 //
 // The destructor ends operations in flight and moves no more data, since an exception may have
 // destroyed the buffers already. A progress thread moves data until the destructor runs. With a
@@ -76,13 +76,12 @@
 
 #include "../transports/error.h"
 #include "../transports/rendezvous.h"
+#include "buffer.h"
 #include "costs.h"
 #include "element.h"
 #include "options.h"
 #include "profile.h"
 #include "schedule.h"
-#include "span_calls.h"
-#include "user_reduce_op.h"
 #include "work.h"
 
 namespace kolo {
@@ -98,7 +97,7 @@ struct Prediction {
 // Names of the algorithms of a collective.
 std::vector<std::string_view> algorithm_names(Collective collective);
 
-class Communicator : public SpanCalls<Communicator> {
+class Communicator {
  public:
   // Collective over all `size` ranks that share the store. std::invalid_argument: the rank is out
   // of range. An exception on one rank ends this call on all ranks, and the job.
@@ -140,175 +139,130 @@ class Communicator : public SpanCalls<Communicator> {
   Costs costs() const;
 
   // out = in[0] op in[1] op ... over all ranks, with the same bits on every rank. `in` and `out`
-  // hold `count` elements. They may be the same memory (in place) but must not overlap otherwise.
-  // This overlap rule holds for all operations below.
-  void all_reduce(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+  // are equally long. They may be the same memory (in place) but must not overlap otherwise. This
+  // overlap rule holds for all operations below. The form with one buffer works in place.
+  void all_reduce(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
+  void all_reduce(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
                   const CallOptions& call = {});
-  Work all_reduce_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+  Work all_reduce_async(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
+  Work all_reduce_async(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
                         const CallOptions& call = {});
 
-  // `in` holds `count` elements. `out` gets this rank's chunk of the result: chunk_count(count,
-  // size, rank) elements. In place if out is in + chunk_begin(count, size, rank) elements.
-  void reduce_scatter(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+  // `chunk` gets this rank's chunk of the reduction of `all`: chunk_count(all, size, rank)
+  // elements. In place if chunk is all + chunk_begin(all, size, rank) elements.
+  void reduce_scatter(ConstBuffer all, Buffer chunk, Reduction op = ReduceOp::kSum,
                       const CallOptions& call = {});
-  Work reduce_scatter_async(const void* in, void* out, std::size_t count, ElementType type,
-                            ReduceOp op, const CallOptions& call = {});
+  Work reduce_scatter_async(ConstBuffer all, Buffer chunk, Reduction op = ReduceOp::kSum,
+                            const CallOptions& call = {});
 
-  // `in` holds this rank's chunk, `out` gets all `count` elements. In place if in is out +
-  // chunk_begin(...) elements.
-  void all_gather(const void* in, void* out, std::size_t count, ElementType type,
-                  const CallOptions& call = {});
-  Work all_gather_async(const void* in, void* out, std::size_t count, ElementType type,
-                        const CallOptions& call = {});
+  // `all` gets the chunks of all ranks. In place if chunk is all + chunk_begin(...) elements.
+  void all_gather(ConstBuffer chunk, Buffer all, const CallOptions& call = {});
+  Work all_gather_async(ConstBuffer chunk, Buffer all, const CallOptions& call = {});
 
-  // Copies the `count` elements of the root's `data` to the `data` of all other ranks.
-  void broadcast(void* data, std::size_t count, ElementType type, int root,
-                 const CallOptions& call = {});
-  Work broadcast_async(void* data, std::size_t count, ElementType type, int root,
-                       const CallOptions& call = {});
+  // Copies the root's `data` to the `data` of all other ranks.
+  void broadcast(Buffer data, int root = 0, const CallOptions& call = {});
+  Work broadcast_async(Buffer data, int root = 0, const CallOptions& call = {});
 
-  // `in` holds `count` elements. `out` at the root gets their reduction; other ranks' `out` is
-  // ignored. In place at the root if both are the same memory.
-  void reduce(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op, int root,
+  // `out` at the root gets the reduction; other ranks' `out` is ignored, and their data does not
+  // change. In place at the root if both are the same memory, as in the form with one buffer.
+  void reduce(Buffer data, int root = 0, Reduction op = ReduceOp::kSum,
               const CallOptions& call = {});
-  Work reduce_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-                    int root, const CallOptions& call = {});
-
-  // `in` holds this rank's chunk of `count` elements. `out` at the root gets all chunks; other
-  // ranks' `out` is ignored. In place at the root if in is out + chunk_begin(...) elements.
-  void gather(const void* in, void* out, std::size_t count, ElementType type, int root,
+  void reduce(ConstBuffer in, Buffer out, int root = 0, Reduction op = ReduceOp::kSum,
               const CallOptions& call = {});
-  Work gather_async(const void* in, void* out, std::size_t count, ElementType type, int root,
+  Work reduce_async(Buffer data, int root = 0, Reduction op = ReduceOp::kSum,
+                    const CallOptions& call = {});
+  Work reduce_async(ConstBuffer in, Buffer out, int root = 0, Reduction op = ReduceOp::kSum,
                     const CallOptions& call = {});
 
-  // `in` at the root holds all `count` elements; other ranks' `in` is ignored. `out` gets this
-  // rank's chunk. In place at the root if out is in + chunk_begin(...) elements.
-  void scatter(const void* in, void* out, std::size_t count, ElementType type, int root,
-               const CallOptions& call = {});
-  Work scatter_async(const void* in, void* out, std::size_t count, ElementType type, int root,
-                     const CallOptions& call = {});
+  // `all` at the root gets all chunks. The memory of other ranks' `all` is ignored, so it may be
+  // null; they state its count. Its count may be 0 there if all chunks are equally long. In place
+  // at the root if chunk is all + chunk_begin(...) elements.
+  void gather(ConstBuffer chunk, Buffer all, int root = 0, const CallOptions& call = {});
+  Work gather_async(ConstBuffer chunk, Buffer all, int root = 0, const CallOptions& call = {});
 
-  // `in` holds `count` / size elements for each rank; `out` gets as many from each rank. `count`
-  // must be a multiple of the size.
-  void all_to_all(const void* in, void* out, std::size_t count, ElementType type,
-                  const CallOptions& call = {});
-  Work all_to_all_async(const void* in, void* out, std::size_t count, ElementType type,
-                        const CallOptions& call = {});
+  // The reverse of gather, with the same rules: each rank's `chunk` gets its chunk of the root's
+  // `all`.
+  void scatter(ConstBuffer all, Buffer chunk, int root = 0, const CallOptions& call = {});
+  Work scatter_async(ConstBuffer all, Buffer chunk, int root = 0, const CallOptions& call = {});
+
+  // `in` holds an equal share for each rank; `out` gets one from each rank. Both are equally long,
+  // and their count is a multiple of the size.
+  void all_to_all(ConstBuffer in, Buffer out, const CallOptions& call = {});
+  Work all_to_all_async(ConstBuffer in, Buffer out, const CallOptions& call = {});
 
   // out = in[0] op ... op in[rank], the reduction over the ranks up to this one; averages are
   // refused. In place if both are the same memory.
-  void scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+  void scan(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
+  void scan(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
             const CallOptions& call = {});
-  Work scan_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+  Work scan_async(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
+  Work scan_async(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
                   const CallOptions& call = {});
 
   // As scan, without this rank's own elements. Rank 0's `out` is not written.
-  void exclusive_scan(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
+  void exclusive_scan(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
+  void exclusive_scan(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
                       const CallOptions& call = {});
-  Work exclusive_scan_async(const void* in, void* out, std::size_t count, ElementType type,
-                            ReduceOp op, const CallOptions& call = {});
+  Work exclusive_scan_async(Buffer data, Reduction op = ReduceOp::kSum,
+                            const CallOptions& call = {});
+  Work exclusive_scan_async(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
+                            const CallOptions& call = {});
 
   // Returns (its Work is done) once every rank has called it.
   void barrier(const CallOptions& call = {});
   Work barrier_async(const CallOptions& call = {});
 
-  // Push and pull of a parameter server in one round trip. Workers give `count` elements and get
-  // `count` elements back. Dedicated servers pass null for both buffers, and the same count. The
+  // Push and pull of a parameter server in one round trip. Workers give `in` and get `out`, equally
+  // long. Dedicated servers pass the same count, with null memory: {nullptr, count, type}. The
   // reduction is over the workers. `update` is used on servers only.
-  void push_pull(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-                 const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_pull_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-                       const ServerPlan& plan, ServerUpdate update = {},
-                       const CallOptions& call = {});
+  void push_pull(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+                 ServerUpdate update = {}, const CallOptions& call = {});
+  Work push_pull_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+                       ServerUpdate update = {}, const CallOptions& call = {});
 
-  // The two halves of push_pull. push: workers give `count` elements and wait for no answer. Server
-  // i gets chunk i of the reduction after `update`: chunk_count(count, servers, i) elements. pull:
-  // server i gives chunk i, and workers get `count` elements. Pass null where a rank gives or gets
-  // nothing. With a server in every rank, both work in place as reduce_scatter and all_gather do. A
-  // worker's push is done once its memory may be written again; it does not wait for the servers.
-  void push(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-            const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_async(const void* in, void* out, std::size_t count, ElementType type, ReduceOp op,
-                  const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-  void pull(const void* in, void* out, std::size_t count, ElementType type, const ServerPlan& plan,
-            const CallOptions& call = {});
-  Work pull_async(const void* in, void* out, std::size_t count, ElementType type,
-                  const ServerPlan& plan, const CallOptions& call = {});
+  // The two halves of push_pull. push: workers give `in` and wait for no answer. Server i's `out`
+  // gets chunk i of the reduction after `update`: chunk_count(count, servers, i) elements. pull:
+  // server i gives chunk i as `in`, and workers get `out`. The side of all workers (push's `in`,
+  // pull's `out`) has the same count on every rank; dedicated servers pass null memory there. The
+  // other side is empty on ranks that are no servers: {}. With a server in every rank, both work in
+  // place as reduce_scatter and all_gather do. A worker's push is done once its memory may be
+  // written again; it does not wait for the servers.
+  void push(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+            ServerUpdate update = {}, const CallOptions& call = {});
+  Work push_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+                  ServerUpdate update = {}, const CallOptions& call = {});
+  void pull(ConstBuffer in, Buffer out, const ServerPlan& plan, const CallOptions& call = {});
+  Work pull_async(ConstBuffer in, Buffer out, const ServerPlan& plan, const CallOptions& call = {});
 
-  // --- reductions with a user function: see user_reduce_op.h ---
+  // --- shares of any length: one count per rank, shares packed one after another in `all` ---
 
-  // As the reductions with a type and an operation, over elements of reducer.element_bytes. The
-  // caller's reducer is needed during the call only: an asynchronous operation keeps a copy until
-  // it is done, and a persistent operation until its Work is destroyed. Objects that the function
-  // refers to must live as long as that copy.
-  //
-  // If the reducer does not commute, the operation needs an algorithm that keeps the order of the
-  // ranks. The default is the cheapest of those. Naming another algorithm throws
-  // std::invalid_argument, which lists the possible ones. In mode kInvariant every reducer is
-  // combined as ((x0 op x1) op x2) ...
-  void all_reduce(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                  const CallOptions& call = {});
-  Work all_reduce_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                        const CallOptions& call = {});
-  void reduce_scatter(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                      const CallOptions& call = {});
-  Work reduce_scatter_async(const void* in, void* out, std::size_t count,
-                            const UserReduceOp& reducer, const CallOptions& call = {});
-  void reduce_scatter_v(const void* in, void* out, Counts counts, const UserReduceOp& reducer,
-                        const CallOptions& call = {});
-  Work reduce_scatter_v_async(const void* in, void* out, Counts counts, const UserReduceOp& reducer,
-                              const CallOptions& call = {});
-  void reduce(const void* in, void* out, std::size_t count, const UserReduceOp& reducer, int root,
-              const CallOptions& call = {});
-  Work reduce_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                    int root, const CallOptions& call = {});
-  void scan(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-            const CallOptions& call = {});
-  Work scan_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                  const CallOptions& call = {});
-  void exclusive_scan(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                      const CallOptions& call = {});
-  Work exclusive_scan_async(const void* in, void* out, std::size_t count,
-                            const UserReduceOp& reducer, const CallOptions& call = {});
-  void push_pull(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                 const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_pull_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                       const ServerPlan& plan, ServerUpdate update = {},
-                       const CallOptions& call = {});
-  void push(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-            const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_async(const void* in, void* out, std::size_t count, const UserReduceOp& reducer,
-                  const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
-
-  // --- chunks of any length: one count per rank, chunks packed one after another ---
-
-  // As reduce_scatter and all_gather, where chunk r has counts[r] elements. All ranks pass the same
+  // As reduce_scatter and all_gather, where share r has counts[r] elements. All ranks pass the same
   // counts.
-  void reduce_scatter_v(const void* in, void* out, Counts counts, ElementType type, ReduceOp op,
+  void reduce_scatter_v(ConstBuffer all, Buffer share, Counts counts, Reduction op = ReduceOp::kSum,
                         const CallOptions& call = {});
-  Work reduce_scatter_v_async(const void* in, void* out, Counts counts, ElementType type,
-                              ReduceOp op, const CallOptions& call = {});
-  void all_gather_v(const void* in, void* out, Counts counts, ElementType type,
-                    const CallOptions& call = {});
-  Work all_gather_v_async(const void* in, void* out, Counts counts, ElementType type,
+  Work reduce_scatter_v_async(ConstBuffer all, Buffer share, Counts counts,
+                              Reduction op = ReduceOp::kSum, const CallOptions& call = {});
+  void all_gather_v(ConstBuffer share, Buffer all, Counts counts, const CallOptions& call = {});
+  Work all_gather_v_async(ConstBuffer share, Buffer all, Counts counts,
                           const CallOptions& call = {});
 
-  // The root passes all counts. Other ranks pass only their own `count`, and empty `counts`. Error
-  // kMismatch if the two differ.
-  void gather_v(const void* in, std::size_t count, void* out, Counts counts, ElementType type,
-                int root, const CallOptions& call = {});
-  Work gather_v_async(const void* in, std::size_t count, void* out, Counts counts, ElementType type,
-                      int root, const CallOptions& call = {});
-  void scatter_v(const void* in, Counts counts, void* out, std::size_t count, ElementType type,
-                 int root, const CallOptions& call = {});
-  Work scatter_v_async(const void* in, Counts counts, void* out, std::size_t count,
-                       ElementType type, int root, const CallOptions& call = {});
+  // As gather and scatter. Only the root passes `all` and `counts`; other ranks know their own
+  // share only, and what they pass there is ignored. Error kMismatch if a share differs from its
+  // count.
+  void gather_v(ConstBuffer share, Buffer all, Counts counts, int root = 0,
+                const CallOptions& call = {});
+  Work gather_v_async(ConstBuffer share, Buffer all, Counts counts, int root = 0,
+                      const CallOptions& call = {});
+  void scatter_v(ConstBuffer all, Buffer share, Counts counts, int root = 0,
+                 const CallOptions& call = {});
+  Work scatter_v_async(ConstBuffer all, Buffer share, Counts counts, int root = 0,
+                       const CallOptions& call = {});
 
   // `in` holds gives[p] elements for rank p; `out` gets gets[p] elements from rank p, which must
   // pass the same number. Not in place, since the two lengths may differ.
-  void all_to_all_v(const void* in, Counts gives, void* out, Counts gets, ElementType type,
+  void all_to_all_v(ConstBuffer in, Counts gives, Buffer out, Counts gets,
                     const CallOptions& call = {});
-  Work all_to_all_v_async(const void* in, Counts gives, void* out, Counts gets, ElementType type,
+  Work all_to_all_v_async(ConstBuffer in, Counts gives, Buffer out, Counts gets,
                           const CallOptions& call = {});
 
   // --- messages between two ranks: sends and receives match in order; other ranks take no part ---
@@ -323,14 +277,10 @@ class Communicator : public SpanCalls<Communicator> {
   // A blocking send returns once `data` may be written again, which may be before or after the
   // receive begins. So if all ranks send first, they hang when a message exceeds the channel's
   // credit. send_receive does both at once, as MPI_Sendrecv, and cannot hang.
-  void send(const void* data, std::size_t count, ElementType type, int to,
-            const CallOptions& call = {});
-  Work send_async(const void* data, std::size_t count, ElementType type, int to,
-                  const CallOptions& call = {});
-  void receive(void* data, std::size_t count, ElementType type, int from,
-               const CallOptions& call = {});
-  Work receive_async(void* data, std::size_t count, ElementType type, int from,
-                     const CallOptions& call = {});
+  void send(ConstBuffer data, int to, const CallOptions& call = {});
+  Work send_async(ConstBuffer data, int to, const CallOptions& call = {});
+  void receive(Buffer data, int from, const CallOptions& call = {});
+  Work receive_async(Buffer data, int from, const CallOptions& call = {});
   // The two buffers must not overlap. `to` and `from` may be the same rank. If both are this rank,
   // it is a copy. For the equivalent of MPI_Isendrecv, issue both messages by their asynchronous
   // forms.
@@ -339,47 +289,8 @@ class Communicator : public SpanCalls<Communicator> {
   // between streams of one communicator, a receive delays the sends issued after it. So ranks that
   // exchange must send first or use send_receive. On streams send_receive is refused for more data
   // than the channel's slots hold (4 MiB over CUDA-IPC).
-  void send_receive(const void* send_data, std::size_t send_count, int to, void* receive_data,
-                    std::size_t receive_count, int from, ElementType type,
+  void send_receive(ConstBuffer sent, int to, Buffer received, int from,
                     const CallOptions& call = {});
-
-  // --- the same operations over spans of floats, doubles, ...: see span_calls.h ---
-
-  using SpanCalls::all_gather;
-  using SpanCalls::all_gather_async;
-  using SpanCalls::all_gather_v;
-  using SpanCalls::all_gather_v_async;
-  using SpanCalls::all_reduce;
-  using SpanCalls::all_reduce_async;
-  using SpanCalls::all_to_all;
-  using SpanCalls::all_to_all_async;
-  using SpanCalls::all_to_all_v;
-  using SpanCalls::all_to_all_v_async;
-  using SpanCalls::broadcast;
-  using SpanCalls::broadcast_async;
-  using SpanCalls::exclusive_scan;
-  using SpanCalls::exclusive_scan_async;
-  using SpanCalls::gather;
-  using SpanCalls::gather_async;
-  using SpanCalls::gather_v;
-  using SpanCalls::gather_v_async;
-  using SpanCalls::receive;
-  using SpanCalls::receive_async;
-  using SpanCalls::reduce;
-  using SpanCalls::reduce_async;
-  using SpanCalls::reduce_scatter;
-  using SpanCalls::reduce_scatter_async;
-  using SpanCalls::reduce_scatter_v;
-  using SpanCalls::reduce_scatter_v_async;
-  using SpanCalls::scan;
-  using SpanCalls::scan_async;
-  using SpanCalls::scatter;
-  using SpanCalls::scatter_async;
-  using SpanCalls::scatter_v;
-  using SpanCalls::scatter_v_async;
-  using SpanCalls::send;
-  using SpanCalls::send_async;
-  using SpanCalls::send_receive;
 
   // --- groups: communicators of some of these ranks, with channels of their own ---
   //

@@ -64,15 +64,17 @@ Communicator Communicator::duplicate() {
 
 std::optional<Communicator> Communicator::split(int color, int key) {
   const std::array<std::int32_t, 2> mine{color, key};
-  std::vector<std::array<std::int32_t, 2>> said(static_cast<std::size_t>(size()));
-  all_gather(mine.data(), said.data(), 2 * said.size(), ElementType::kInt32);
+  std::vector<std::int32_t> all(2 *
+                                static_cast<std::size_t>(size()));  // color and key of each rank
+  all_gather(mine, all);
+  const auto color_of = [&](int rank) { return all[2 * static_cast<std::size_t>(rank)]; };
+  const auto key_of = [&](int rank) { return all[2 * static_cast<std::size_t>(rank) + 1]; };
   std::vector<int> ranks;
   for (int rank = 0; rank < size(); ++rank) {
-    if (said[static_cast<std::size_t>(rank)][0] == color) ranks.push_back(rank);
+    if (color_of(rank) == color) ranks.push_back(rank);
   }
   if (color < 0) return std::nullopt;
-  std::ranges::stable_sort(ranks, {},
-                           [&](int rank) { return said[static_cast<std::size_t>(rank)][1]; });
+  std::ranges::stable_sort(ranks, {}, key_of);
   return subset(ranks);
 }
 

@@ -5,7 +5,7 @@
 
 namespace kolo {
 
-// Major, minor, patch: "0.1.0".
+// Major, minor, patch: "0.2.0".
 std::string_view version();
 
 }  // namespace kolo

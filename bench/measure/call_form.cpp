@@ -8,39 +8,39 @@ namespace {
 // A persistent call returns an operation that is not started yet.
 Work issue(Communicator& communicator, const Problem& problem, const void* in, void* out,
            const CallOptions& call) {
-  const std::size_t count = problem.count;
-  const ElementType type = problem.type;
+  const CallBuffers buffers{problem, communicator, in, out};
   switch (problem.collective) {
     case Collective::kAllReduce:
-      return communicator.all_reduce_async(in, out, count, type, problem.op, call);
+      return communicator.all_reduce_async(buffers.in(), buffers.out(), problem.op, call);
     case Collective::kReduceScatter:
-      return communicator.reduce_scatter_async(in, out, count, type, problem.op, call);
+      return communicator.reduce_scatter_async(buffers.in(), buffers.chunk_out(), problem.op, call);
     case Collective::kAllGather:
-      return communicator.all_gather_async(in, out, count, type, call);
+      return communicator.all_gather_async(buffers.chunk_in(), buffers.out(), call);
     case Collective::kBroadcast:
-      return communicator.broadcast_async(out, count, type, kRoot, call);
+      return communicator.broadcast_async(buffers.out(), kRoot, call);
     case Collective::kBarrier:
       return communicator.barrier_async(call);
     case Collective::kPushPull:
-      return communicator.push_pull_async(in, out, count, type, problem.op, server_plan(problem),
-                                          {}, call);
+      return communicator.push_pull_async(buffers.in(), buffers.out(), problem.op,
+                                          server_plan(problem), {}, call);
     case Collective::kPush:
-      return communicator.push_async(in, out, count, type, problem.op, server_plan(problem), {},
-                                     call);
+      return communicator.push_async(buffers.in(), buffers.server_out(), problem.op,
+                                     server_plan(problem), {}, call);
     case Collective::kPull:
-      return communicator.pull_async(in, out, count, type, server_plan(problem), call);
+      return communicator.pull_async(buffers.server_in(), buffers.out(), server_plan(problem),
+                                     call);
     case Collective::kReduce:
-      return communicator.reduce_async(in, out, count, type, problem.op, kRoot, call);
+      return communicator.reduce_async(buffers.in(), buffers.out(), kRoot, problem.op, call);
     case Collective::kGather:
-      return communicator.gather_async(in, out, count, type, kRoot, call);
+      return communicator.gather_async(buffers.chunk_in(), buffers.out(), kRoot, call);
     case Collective::kScatter:
-      return communicator.scatter_async(in, out, count, type, kRoot, call);
+      return communicator.scatter_async(buffers.in(), buffers.chunk_out(), kRoot, call);
     case Collective::kAllToAll:
-      return communicator.all_to_all_async(in, out, count, type, call);
+      return communicator.all_to_all_async(buffers.in(), buffers.out(), call);
     case Collective::kScan:
-      return communicator.scan_async(in, out, count, type, problem.op, call);
+      return communicator.scan_async(buffers.in(), buffers.out(), problem.op, call);
     case Collective::kExclusiveScan:
-      return communicator.exclusive_scan_async(in, out, count, type, problem.op, call);
+      return communicator.exclusive_scan_async(buffers.in(), buffers.out(), problem.op, call);
     case Collective::kMessage:
       break;  // measured by p2p
   }
@@ -61,6 +61,16 @@ std::string_view to_string(CallForm form) {
       return "captured";
   }
   return "?";
+}
+
+std::size_t CallBuffers::chunk() const {
+  return chunk_count(problem.count, communicator.size(), communicator.rank());
+}
+
+std::size_t CallBuffers::served() const {
+  const int servers = problem.servers == 0 ? communicator.size() : problem.servers;
+  const int rank = communicator.rank();
+  return rank < servers ? chunk_count(problem.count, servers, rank) : 0;
 }
 
 ServerPlan server_plan(const Problem& problem) {

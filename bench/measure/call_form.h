@@ -24,6 +24,25 @@ inline constexpr CallForm kCallForms[] = {CallForm::kBlocking, CallForm::kAsync,
 // The servers of a push or a pull.
 ServerPlan server_plan(const Problem& problem);
 
+// One rank's input and output of a problem, as its collective takes them: whole, as the chunk of
+// this rank, or as the chunk of this server. Nothing is computed that the call does not need.
+struct CallBuffers {
+  kolo::ConstBuffer in() const { return {input, problem.count, problem.type}; }
+  kolo::Buffer out() const { return {output, problem.count, problem.type}; }
+  kolo::ConstBuffer chunk_in() const { return {input, chunk(), problem.type}; }
+  kolo::Buffer chunk_out() const { return {output, chunk(), problem.type}; }
+  kolo::ConstBuffer server_in() const { return {input, served(), problem.type}; }
+  kolo::Buffer server_out() const { return {output, served(), problem.type}; }
+
+  std::size_t chunk() const;
+  std::size_t served() const;
+
+  const Problem& problem;
+  const Communicator& communicator;
+  const void* input;
+  void* output;
+};
+
 // Issues operations without waiting. A persistent operation is planned again when the problem or
 // the buffers change. Threading: as the communicator; one thread at a time.
 class AsyncCaller {

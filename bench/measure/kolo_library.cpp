@@ -54,38 +54,38 @@ class Kolo : public Library {
   }
 
   void run_blocking(const Problem& problem, const void* in, void* out) {
-    const std::size_t count = problem.count;
+    const CallBuffers buffers{problem, *communicator_, in, out};
     switch (problem.collective) {
       case Collective::kAllReduce:
-        return communicator_->all_reduce(in, out, count, problem.type, problem.op, call_);
+        return communicator_->all_reduce(buffers.in(), buffers.out(), problem.op, call_);
       case Collective::kReduceScatter:
-        return communicator_->reduce_scatter(in, out, count, problem.type, problem.op, call_);
+        return communicator_->reduce_scatter(buffers.in(), buffers.chunk_out(), problem.op, call_);
       case Collective::kAllGather:
-        return communicator_->all_gather(in, out, count, problem.type, call_);
+        return communicator_->all_gather(buffers.chunk_in(), buffers.out(), call_);
       case Collective::kBroadcast:
-        return communicator_->broadcast(out, count, problem.type, kRoot, call_);
+        return communicator_->broadcast(buffers.out(), kRoot, call_);
       case Collective::kBarrier:
         return communicator_->barrier(call_);
       case Collective::kPushPull:
-        return communicator_->push_pull(in, out, count, problem.type, problem.op,
+        return communicator_->push_pull(buffers.in(), buffers.out(), problem.op,
                                         server_plan(problem), {}, call_);
       case Collective::kPush:
-        return communicator_->push(in, out, count, problem.type, problem.op, server_plan(problem),
-                                   {}, call_);
+        return communicator_->push(buffers.in(), buffers.server_out(), problem.op,
+                                   server_plan(problem), {}, call_);
       case Collective::kPull:
-        return communicator_->pull(in, out, count, problem.type, server_plan(problem), call_);
+        return communicator_->pull(buffers.server_in(), buffers.out(), server_plan(problem), call_);
       case Collective::kReduce:
-        return communicator_->reduce(in, out, count, problem.type, problem.op, kRoot, call_);
+        return communicator_->reduce(buffers.in(), buffers.out(), kRoot, problem.op, call_);
       case Collective::kGather:
-        return communicator_->gather(in, out, count, problem.type, kRoot, call_);
+        return communicator_->gather(buffers.chunk_in(), buffers.out(), kRoot, call_);
       case Collective::kScatter:
-        return communicator_->scatter(in, out, count, problem.type, kRoot, call_);
+        return communicator_->scatter(buffers.in(), buffers.chunk_out(), kRoot, call_);
       case Collective::kAllToAll:
-        return communicator_->all_to_all(in, out, count, problem.type, call_);
+        return communicator_->all_to_all(buffers.in(), buffers.out(), call_);
       case Collective::kScan:
-        return communicator_->scan(in, out, count, problem.type, problem.op, call_);
+        return communicator_->scan(buffers.in(), buffers.out(), problem.op, call_);
       case Collective::kExclusiveScan:
-        return communicator_->exclusive_scan(in, out, count, problem.type, problem.op, call_);
+        return communicator_->exclusive_scan(buffers.in(), buffers.out(), problem.op, call_);
       case Collective::kMessage:
         return;  // measured by p2p
     }

@@ -227,11 +227,11 @@ class MessagePipe final : public Pipe {
   };
 
   void send(const Way& way, const Messages& out, std::size_t i) const {
-    way.by.send(out.first + i * out.bytes, out.bytes, ElementType::kUint8, 1 - rank_, way.call);
+    way.by.send({out.first + i * out.bytes, out.bytes, ElementType::kUint8}, 1 - rank_, way.call);
   }
 
   void receive(const Way& way, const Messages& in, std::size_t i) const {
-    way.by.receive(in.first + i * in.bytes, in.bytes, ElementType::kUint8, 1 - rank_, way.call);
+    way.by.receive({in.first + i * in.bytes, in.bytes, ElementType::kUint8}, 1 - rank_, way.call);
   }
 
   void exchange_both(const Messages& out, const Messages& in) {
@@ -239,12 +239,12 @@ class MessagePipe final : public Pipe {
     works.reserve(out.count + in.count);
     for (std::size_t i = 0; i < std::max(out.count, in.count); ++i) {
       if (i < in.count) {
-        works.push_back(communicator_.receive_async(in.first + i * in.bytes, in.bytes,
-                                                    ElementType::kUint8, 1 - rank_));
+        works.push_back(communicator_.receive_async(
+            {in.first + i * in.bytes, in.bytes, ElementType::kUint8}, 1 - rank_));
       }
       if (i < out.count) {
-        works.push_back(communicator_.send_async(out.first + i * out.bytes, out.bytes,
-                                                 ElementType::kUint8, 1 - rank_));
+        works.push_back(communicator_.send_async(
+            {out.first + i * out.bytes, out.bytes, ElementType::kUint8}, 1 - rank_));
       }
     }
     for (Work& work : works) work.wait();

@@ -324,9 +324,9 @@ std::string version() {
   return found;
 }
 
-void map(Buffer& buffer, std::string& path, const std::string& wanted, std::size_t bytes) {
+void map(bench::Buffer& buffer, std::string& path, const std::string& wanted, std::size_t bytes) {
   if (path == wanted) return;
-  buffer = wanted.empty() ? Buffer() : Buffer(wanted, bytes);
+  buffer = wanted.empty() ? bench::Buffer() : bench::Buffer(wanted, bytes);
   path = wanted;
 }
 
@@ -338,8 +338,8 @@ void serve(int rank, int size, std::chrono::milliseconds timeout, std::shared_pt
   const auto place = prefixed(store, "meeting/");
   RankGroup group(rank, size, *place, timeout);
   store->set(hello_key(rank), version());
-  Buffer data;
-  Buffer input;
+  bench::Buffer data;
+  bench::Buffer input;
   std::string data_path;
   std::string input_path;
   for (int number = 0;; ++number) {

@@ -3,133 +3,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <numeric>
-#include <stdexcept>
 
 #include "collectives/algorithms/algorithm_table.h"
 #include "collectives/algorithms/dissemination.h"
-#include "collectives/executor/call_header.h"
+#include "collectives/engine/argument_checks.h"
 
 namespace kolo::checked_calls {
 namespace {
 
-// A caller's buffer: `count` elements of the call's type at `data`.
-struct Buffer {
-  std::string_view name;
-  const void* data = nullptr;
-  std::size_t count = 0;
-};
-
-[[noreturn]] void reject(const Call& call, const std::string& what) {
-  throw std::invalid_argument(fmt::format("{}: {}", to_string(call.collective), what));
-}
-
-std::string name_of_element(const Call& call) {
-  if (call.reducer == nullptr) return std::string(to_string(call.type));
-  return fmt::format("{} bytes", call.element_bytes);
-}
-
-void require_count(const Call& call, std::size_t count) {
-  const std::size_t most = std::min(kLongestCount, PTRDIFF_MAX / call.element_bytes);
-  if (count > most) {
-    reject(call, fmt::format("{} elements of {} are more than memory can hold; the most is {}",
-                             count, name_of_element(call), most));
-  }
-}
-
-void require_memory(const Call& call, const Buffer& buffer) {
-  if (buffer.data == nullptr && buffer.count > 0) {
-    reject(call, fmt::format("'{}' is null, but should hold {} {}{}", buffer.name, buffer.count,
-                             call.reducer == nullptr ? "" : "elements of ", name_of_element(call)));
-  }
-}
-
-void require_alignment(const Call& call, const Buffer& buffer) {
-  const std::size_t over = reinterpret_cast<std::uintptr_t>(buffer.data) % call.extents.alignment;
-  if (buffer.count == 0 || over == 0) return;
-  reject(call, fmt::format("'{}' is not aligned to {}: its address is {} past a multiple of {}",
-                           buffer.name, to_string(call.type), over, call.extents.alignment));
-}
-
-void require_root(const Call& call, Caller who) {
-  if (call.root < 0 || call.root >= who.size) {
-    reject(call, fmt::format("root {} is not a rank; there are 0 to {}", call.root, who.size - 1));
-  }
-}
-
-void require_reducer(const Call& call) {
-  const UserReduceOp& reducer = *call.reducer;
-  if (!reducer.combine) reject(call, "the reducer has no function");
-  if (reducer.element_bytes < 1 || reducer.element_bytes > kLongestElement) {
-    reject(call, fmt::format("the reducer's elements have {} bytes; 1 to {} are possible",
-                             reducer.element_bytes, kLongestElement));
-  }
-}
-
-void require_scale(const Call& call) {
-  if (call.op != ReduceOp::kScaledSum) {
-    if (call.scale == 1) return;
-    reject(call, fmt::format("a scale of {} is allowed for scaled_sum only", call.scale));
-  }
-  const bool is_wide = call.type == ElementType::kFloat64;
-  if (!std::isfinite(is_wide ? call.scale : static_cast<float>(call.scale))) {
-    reject(call, fmt::format("a scale of {} is not finite in {}", call.scale,
-                             to_string(is_wide ? call.type : ElementType::kFloat32)));
-  }
-}
-
-void take_op(Call& call, ReduceOp op) {
-  if (op > ReduceOp::kUser) {
-    reject(call, fmt::format("{} is not a reduction operation", static_cast<int>(op)));
-  }
-  if (op == ReduceOp::kUser && call.reducer == nullptr) {
-    reject(call, "pass a user function as a UserReduceOp, instead of type and operation");
-  }
-  if (call.reducer == nullptr && !is_defined(call.type, op)) {
-    reject(call,
-           fmt::format("{} is not defined for {}; it is for {}", to_string(op),
-                       to_string(call.type), op == ReduceOp::kScaledSum ? "floats" : "integers"));
-  }
-  call.op = op;
-  require_scale(call);
-}
-
-void require_apart(const Call& call, const Extents& extents, const Buffer& in, const Buffer& out) {
-  if (extents.keep_apart(in.data, out.data)) return;
-  reject(
-      call,
-      fmt::format(
-          "'{}' and '{}' overlap without being in place; pass the same memory or separate memory",
-          in.name, out.name));
-}
-
 // Both buffers, and the elements where they would meet in place.
-void take_buffers(Call& call, const void* in, std::size_t in_count, void* out,
-                  std::size_t out_count, std::size_t in_begin = 0, std::size_t out_begin = 0) {
+void take_buffers(Call& call, ConstBuffer in, Buffer out, std::size_t in_begin = 0,
+                  std::size_t out_begin = 0) {
   const std::size_t width = call.element_bytes;
-  call.in = in;
-  call.out = out;
+  call.in = in.data;
+  call.out = out.data;
   const bool is_combined = is_reduction(call.collective) && call.reducer == nullptr;
-  call.extents = {in_count * width, out_count * width, in_begin * width, out_begin * width,
+  call.extents = {in.count * width, out.count * width, in_begin * width, out_begin * width,
                   is_combined ? width : 1};
-  require_memory(call, {"in", in, in_count});
-  require_memory(call, {"out", out, out_count});
-  require_alignment(call, {"in", in, in_count});
-  require_alignment(call, {"out", out, out_count});
-  require_apart(call, call.extents, {"in", in, in_count}, {"out", out, out_count});
+  require_memory(call, {"in", in.data, in.count});
+  require_memory(call, {"out", out.data, out.count});
+  require_alignment(call, {"in", in.data, in.count});
+  require_alignment(call, {"out", out.data, out.count});
+  require_apart(call, call.extents, {"in", in.data, in.count}, {"out", out.data, out.count});
 }
 
-Call begin(Collective collective, std::size_t count, Elements of) {
+Call begin(Collective collective, std::size_t count, const Elements& of) {
   Call call;
   call.collective = collective;
-  if (of.reducer == nullptr && element_bytes(of.type) == 0) {
-    reject(call, fmt::format("{} is not an element type", static_cast<int>(of.type)));
-  }
-  call.type = of.type;
   call.reducer = of.reducer;
-  if (call.reducer != nullptr) require_reducer(call);
+  require_element(call, of);
+  call.type = of.reducer == nullptr ? of.type : ElementType::kUint8;
   call.element_bytes = of.reducer == nullptr ? element_bytes(of.type) : of.reducer->element_bytes;
   const std::string_view name = of.options.algorithm;
   const bool needs_order = of.reducer != nullptr && !of.reducer->is_commutative;
@@ -153,21 +56,8 @@ Call begin(Collective collective, std::size_t count, Elements of) {
   return call;
 }
 
-std::size_t sum(Counts counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
-}
-
-void require_counts(const Call& call, Caller who, std::string_view name, Counts counts) {
-  if (counts.size() != static_cast<std::size_t>(who.size)) {
-    reject(call, fmt::format("'{}' has {} entries for {} ranks; give one for each", name,
-                             counts.size(), who.size));
-  }
-  for (const std::size_t count : counts) require_count(call, count);
-  require_count(call, sum(counts));
-}
-
 // A form whose counts all ranks know.
-Call begin(Collective collective, Caller who, Counts counts, Elements of) {
+Call begin(Collective collective, Caller who, Counts counts, const Elements& of) {
   Call call = begin(collective, 0, of);
   require_counts(call, who, "counts", counts);
   call.count = sum(counts);
@@ -181,10 +71,9 @@ std::size_t before(Counts counts, int rank) {
 }
 
 // A form whose ranks know their own counts: by default with the algorithm that asks no more.
-Call begin_own(Collective collective, Elements of) {
-  CallOptions options = of.options;
+Call begin_own(Collective collective, const ConstBuffer& buffer, CallOptions options) {
   if (options.algorithm.empty()) options.algorithm = own_lengths_algorithm(collective);
-  Call call = begin(collective, 0, {of.type, options});
+  Call call = begin(collective, 0, {buffer, options});
   if (!algorithms()[call.algorithm].takes_own_lengths) {
     reject(call, fmt::format("algorithm '{}' needs the counts of all ranks; '{}' does not",
                              options.algorithm, own_lengths_algorithm(collective)));
@@ -195,42 +84,51 @@ Call begin_own(Collective collective, Elements of) {
 
 }  // namespace
 
-Call all_reduce(const void* in, void* out, std::size_t count, Elements of, ReduceOp op) {
-  Call call = begin(Collective::kAllReduce, count, of);
-  take_op(call, op);
-  take_buffers(call, in, count, out, count);
+std::size_t rooted_count(Caller who, std::size_t chunk, std::size_t all, int root) {
+  if (who.rank == root || all > 0) return all;
+  return chunk * static_cast<std::size_t>(who.size);
+}
+
+Call all_reduce(Caller who, ConstBuffer in, Buffer out, Reduction op, const CallOptions& options) {
+  Call call = begin(Collective::kAllReduce, in.count, {in, op, options});
+  take_op(call, op.op());
+  require_same_count(call, who, in, out);
+  take_buffers(call, in, out);
   return call;
 }
 
-Call reduce_scatter(Caller who, const void* in, void* out, std::size_t count, Elements of,
-                    ReduceOp op) {
-  Call call = begin(Collective::kReduceScatter, count, of);
-  take_op(call, op);
-  take_buffers(call, in, count, out, chunk_count(count, who.size, who.rank),
-               chunk_begin(count, who.size, who.rank));
+Call reduce_scatter(Caller who, ConstBuffer all, Buffer chunk, Reduction op,
+                    const CallOptions& options) {
+  Call call = begin(Collective::kReduceScatter, all.count, {all, op, options});
+  take_op(call, op.op());
+  require_same_type(call, who, all, chunk);
+  require_chunk(call, who, chunk, all.count);
+  take_buffers(call, all, chunk, chunk_begin(all.count, who.size, who.rank));
   return call;
 }
 
-Call all_gather(Caller who, const void* in, void* out, std::size_t count, Elements of) {
-  Call call = begin(Collective::kAllGather, count, of);
-  take_buffers(call, in, chunk_count(count, who.size, who.rank), out, count, 0,
-               chunk_begin(count, who.size, who.rank));
+Call all_gather(Caller who, ConstBuffer chunk, Buffer all, const CallOptions& options) {
+  Call call = begin(Collective::kAllGather, all.count, {all, options});
+  require_same_type(call, who, chunk, all);
+  require_chunk(call, who, chunk, all.count);
+  take_buffers(call, chunk, all, 0, chunk_begin(all.count, who.size, who.rank));
   return call;
 }
 
-Call broadcast(Caller who, void* data, std::size_t count, Elements of, int root) {
-  Call call = begin(Collective::kBroadcast, count, of);
+Call broadcast(Caller who, Buffer data, int root, const CallOptions& options) {
+  Call call = begin(Collective::kBroadcast, data.count, {data, options});
   call.root = root;
   require_root(call, who);
-  call.in = data;
-  call.out = data;
-  call.extents = {count * call.element_bytes, count * call.element_bytes};
-  require_memory(call, {"data", data, count});
+  call.in = data.data;
+  call.out = data.data;
+  call.extents = {data.count * call.element_bytes, data.count * call.element_bytes};
+  require_memory(call, {"data", data.data, data.count});
   return call;
 }
 
 Call barrier(const CallOptions& options) {
-  return begin(Collective::kBarrier, kBarrierCount, {ElementType::kInt32, options});
+  return begin(Collective::kBarrier, kBarrierCount,
+               {ConstBuffer(nullptr, 0, ElementType::kInt32), options});
 }
 
 namespace {
@@ -259,166 +157,204 @@ Role role_of(Caller who, const ServerPlan& plan, std::size_t count) {
   return {!is_named, true, chunk_begin(count, chunks, chunk), chunk_count(count, chunks, chunk)};
 }
 
+// The buffer `name` of a server holds its chunk.
+void require_share(const Call& call, Caller who, const Role& role, std::string_view name,
+                   std::size_t given, std::size_t all) {
+  if (!role.serves || given == role.count) return;
+  reject(call, fmt::format("rank {} of {}: this server's chunk of {} elements has {}, but '{}' has "
+                           "{}: pass a buffer of that length",
+                           who.rank, who.size, all, role.count, name, given));
+}
+
 }  // namespace
 
-Call push_pull(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
-               const ServerPlan& plan) {
-  Call call = begin(Collective::kPushPull, count, of);
+Call push_pull(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+               const CallOptions& options) {
+  Call call = begin(Collective::kPushPull, in.count, {in, op, options});
   require_choice(call, plan);
-  take_op(call, op);
+  take_op(call, op.op());
   call.servers = &plan;
   if (std::ranges::find(plan.servers, who.rank) == plan.servers.end()) {
-    take_buffers(call, in, count, out, count);
-  } else if (in != nullptr || out != nullptr) {
+    require_same_count(call, who, in, out);
+    take_buffers(call, in, out);
+  } else if (in.data != nullptr || out.data != nullptr) {
     reject(call, "a dedicated server gives and gets no data: pass null for 'in' and 'out'");
   }
   return call;
 }
 
-Call push(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
-          const ServerPlan& plan) {
-  Call call = begin(Collective::kPush, count, of);
+Call push(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+          const CallOptions& options) {
+  Call call = begin(Collective::kPush, in.count, {in, op, options});
   require_choice(call, plan);
-  take_op(call, op);
+  take_op(call, op.op());
   call.servers = &plan;
-  const Role role = role_of(who, plan, count);
-  if (!role.works && in != nullptr)
+  const Role role = role_of(who, plan, in.count);
+  if (!role.works && in.data != nullptr)
     reject(call, "a dedicated server gives no data: pass null for 'in'");
-  if (!role.serves && out != nullptr)
+  if (!role.serves && out.data != nullptr)
     reject(call, "a worker that is no server gets no data: pass null for 'out'");
-  take_buffers(call, in, role.works ? count : 0, out, role.count, role.begin);
+  require_same_type(call, who, in, out);
+  require_share(call, who, role, "out", out.count, in.count);
+  if (!role.works) in.count = 0;
+  take_buffers(call, in, out, role.begin);
   return call;
 }
 
-Call pull(Caller who, const void* in, void* out, std::size_t count, Elements of,
-          const ServerPlan& plan) {
-  Call call = begin(Collective::kPull, count, of);
+Call pull(Caller who, ConstBuffer in, Buffer out, const ServerPlan& plan,
+          const CallOptions& options) {
+  Call call = begin(Collective::kPull, out.count, {out, options});
   require_choice(call, plan);
   call.servers = &plan;
-  const Role role = role_of(who, plan, count);
-  if (!role.serves && in != nullptr)
+  const Role role = role_of(who, plan, out.count);
+  if (!role.serves && in.data != nullptr)
     reject(call, "a worker that is no server gives no data: pass null for 'in'");
-  if (!role.works && out != nullptr)
+  if (!role.works && out.data != nullptr)
     reject(call, "a dedicated server gets no data: pass null for 'out'");
-  take_buffers(call, in, role.count, out, role.works ? count : 0, 0, role.begin);
+  require_same_type(call, who, in, out);
+  require_share(call, who, role, "in", in.count, out.count);
+  if (!role.works) out.count = 0;
+  take_buffers(call, in, out, 0, role.begin);
   return call;
 }
 
-Call reduce(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
-            int root) {
-  Call call = begin(Collective::kReduce, count, of);
-  take_op(call, op);
+Call reduce(Caller who, ConstBuffer in, Buffer out, int root, Reduction op,
+            const CallOptions& options) {
+  Call call = begin(Collective::kReduce, in.count, {in, op, options});
+  take_op(call, op.op());
   call.root = root;
   require_root(call, who);
-  const bool is_root = who.rank == root;
-  take_buffers(call, in, count, is_root ? out : nullptr, is_root ? count : 0);
-  return call;
-}
-
-Call gather(Caller who, const void* in, void* out, std::size_t count, Elements of, int root) {
-  Call call = begin(Collective::kGather, count, of);
-  call.root = root;
-  require_root(call, who);
-  const bool is_root = who.rank == root;
-  take_buffers(call, in, chunk_count(count, who.size, who.rank), is_root ? out : nullptr,
-               is_root ? count : 0, 0, chunk_begin(count, who.size, who.rank));
-  return call;
-}
-
-Call scatter(Caller who, const void* in, void* out, std::size_t count, Elements of, int root) {
-  Call call = begin(Collective::kScatter, count, of);
-  call.root = root;
-  require_root(call, who);
-  const bool is_root = who.rank == root;
-  take_buffers(call, is_root ? in : nullptr, is_root ? count : 0, out,
-               chunk_count(count, who.size, who.rank), chunk_begin(count, who.size, who.rank));
-  return call;
-}
-
-Call all_to_all(Caller who, const void* in, void* out, std::size_t count, Elements of) {
-  Call call = begin(Collective::kAllToAll, count, of);
-  if (count % static_cast<std::size_t>(who.size) != 0) {
-    reject(call, fmt::format("{} elements cannot be split equally among {} ranks; use all_to_all_v",
-                             count, who.size));
+  if (who.rank == root) {
+    require_same_count(call, who, in, out);
+  } else {
+    out = {};
   }
-  take_buffers(call, in, count, out, count);
+  take_buffers(call, in, out);
   return call;
 }
 
-Call scan(Collective which, Caller who, const void* in, void* out, std::size_t count, Elements of,
-          ReduceOp op) {
-  Call call = begin(which, count, of);
-  take_op(call, op);
-  if (op == ReduceOp::kAverage) {
+Call gather(Caller who, ConstBuffer chunk, Buffer all, int root, const CallOptions& options) {
+  const std::size_t count = rooted_count(who, chunk.count, all.count, root);
+  Call call = begin(Collective::kGather, count, {chunk, options});
+  call.root = root;
+  require_root(call, who);
+  require_same_type(call, who, chunk, all);
+  require_chunk(call, who, chunk, count);
+  if (who.rank != root) all = {};
+  take_buffers(call, chunk, all, 0, chunk_begin(count, who.size, who.rank));
+  return call;
+}
+
+Call scatter(Caller who, ConstBuffer all, Buffer chunk, int root, const CallOptions& options) {
+  const std::size_t count = rooted_count(who, chunk.count, all.count, root);
+  Call call = begin(Collective::kScatter, count, {chunk, options});
+  call.root = root;
+  require_root(call, who);
+  require_same_type(call, who, all, chunk);
+  require_chunk(call, who, chunk, count);
+  if (who.rank != root) all = {};
+  take_buffers(call, all, chunk, chunk_begin(count, who.size, who.rank));
+  return call;
+}
+
+Call all_to_all(Caller who, ConstBuffer in, Buffer out, const CallOptions& options) {
+  Call call = begin(Collective::kAllToAll, in.count, {in, options});
+  require_same_count(call, who, in, out, ", or use all_to_all_v");
+  if (in.count % static_cast<std::size_t>(who.size) != 0) {
+    reject(call, fmt::format("{} elements cannot be split equally among {} ranks; use all_to_all_v",
+                             in.count, who.size));
+  }
+  take_buffers(call, in, out);
+  return call;
+}
+
+Call scan(Collective which, Caller who, ConstBuffer in, Buffer out, Reduction op,
+          const CallOptions& options) {
+  Call call = begin(which, in.count, {in, op, options});
+  take_op(call, op.op());
+  if (op.op() == ReduceOp::kAverage) {
     reject(call,
            "an average is not defined here, since each rank's sum has another number of terms");
   }
-  const bool has_output = which == Collective::kScan || who.rank > 0;
-  take_buffers(call, in, count, has_output ? out : nullptr, has_output ? count : 0);
+  if (which == Collective::kScan || who.rank > 0) {
+    require_same_count(call, who, in, out);
+  } else {
+    out = {};
+  }
+  take_buffers(call, in, out);
   return call;
 }
 
-Call reduce_scatter_v(Caller who, const void* in, void* out, Counts counts, Elements of,
-                      ReduceOp op) {
-  Call call = begin(Collective::kReduceScatter, who, counts, of);
-  take_op(call, op);
-  take_buffers(call, in, call.count, out, counts[static_cast<std::size_t>(who.rank)],
-               before(counts, who.rank));
+Call reduce_scatter_v(Caller who, ConstBuffer all, Buffer share, Counts counts, Reduction op,
+                      const CallOptions& options) {
+  Call call = begin(Collective::kReduceScatter, who, counts, {all, op, options});
+  take_op(call, op.op());
+  require_same_type(call, who, all, share);
+  require_sum(call, who, "counts", call.count, all.count);
+  require_own(call, who, counts, share.count);
+  take_buffers(call, all, share, before(counts, who.rank));
   return call;
 }
 
-Call all_gather_v(Caller who, const void* in, void* out, Counts counts, Elements of) {
-  Call call = begin(Collective::kAllGather, who, counts, of);
-  take_buffers(call, in, counts[static_cast<std::size_t>(who.rank)], out, call.count, 0,
-               before(counts, who.rank));
+Call all_gather_v(Caller who, ConstBuffer share, Buffer all, Counts counts,
+                  const CallOptions& options) {
+  Call call = begin(Collective::kAllGather, who, counts, {all, options});
+  require_same_type(call, who, share, all);
+  require_sum(call, who, "counts", call.count, all.count);
+  require_own(call, who, counts, share.count);
+  take_buffers(call, share, all, 0, before(counts, who.rank));
   return call;
 }
 
 namespace {
 
 // Gather and scatter: the root knows all lengths, the others their own.
-void take_lengths(Call& call, Caller who, Counts counts, std::size_t mine) {
+void take_lengths(Call& call, Caller who, Counts counts, std::size_t share, std::size_t all) {
   require_root(call, who);
-  require_count(call, mine);
+  require_count(call, share);
   call.lengths.assign(static_cast<std::size_t>(who.size), 0);
-  call.lengths[static_cast<std::size_t>(who.rank)] = mine;
+  call.lengths[static_cast<std::size_t>(who.rank)] = share;
   if (who.rank != call.root) return;
   require_counts(call, who, "counts", counts);
-  if (counts[static_cast<std::size_t>(who.rank)] != mine) {
-    reject(call, fmt::format("'counts' says that this rank has {} elements, 'count' that it has {}",
-                             counts[static_cast<std::size_t>(who.rank)], mine));
-  }
+  require_sum(call, who, "counts", sum(counts), all);
+  require_own(call, who, counts, share);
   call.lengths.assign(counts.begin(), counts.end());
 }
 
 }  // namespace
 
-Call gather_v(Caller who, const void* in, std::size_t count, void* out, Counts counts, Elements of,
-              int root) {
-  Call call = begin_own(Collective::kGather, of);
+Call gather_v(Caller who, ConstBuffer share, Buffer all, Counts counts, int root,
+              const CallOptions& options) {
+  Call call = begin_own(Collective::kGather, share, options);
   call.root = root;
-  take_lengths(call, who, counts, count);
+  take_lengths(call, who, counts, share.count, all.count);
   const bool is_root = who.rank == root;
-  take_buffers(call, in, count, is_root ? out : nullptr, is_root ? sum(counts) : 0, 0,
-               is_root ? before(counts, root) : 0);
+  if (is_root) require_same_type(call, who, share, all);
+  if (!is_root) all = {};
+  take_buffers(call, share, all, 0, is_root ? before(counts, root) : 0);
   return call;
 }
 
-Call scatter_v(Caller who, const void* in, Counts counts, void* out, std::size_t count, Elements of,
-               int root) {
-  Call call = begin_own(Collective::kScatter, of);
+Call scatter_v(Caller who, ConstBuffer all, Buffer share, Counts counts, int root,
+               const CallOptions& options) {
+  Call call = begin_own(Collective::kScatter, share, options);
   call.root = root;
-  take_lengths(call, who, counts, count);
+  take_lengths(call, who, counts, share.count, all.count);
   const bool is_root = who.rank == root;
-  take_buffers(call, is_root ? in : nullptr, is_root ? sum(counts) : 0, out, count,
-               is_root ? before(counts, root) : 0);
+  if (is_root) require_same_type(call, who, all, share);
+  if (!is_root) all = {};
+  take_buffers(call, all, share, is_root ? before(counts, root) : 0);
   return call;
 }
 
-Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts gets, Elements of) {
-  Call call = begin_own(Collective::kAllToAll, of);
+Call all_to_all_v(Caller who, ConstBuffer in, Counts gives, Buffer out, Counts gets,
+                  const CallOptions& options) {
+  Call call = begin_own(Collective::kAllToAll, in, options);
+  require_same_type(call, who, in, out);
   require_counts(call, who, "gives", gives);
   require_counts(call, who, "gets", gets);
+  require_sum(call, who, "gives", sum(gives), in.count);
+  require_sum(call, who, "gets", sum(gets), out.count);
   const auto mine = static_cast<std::size_t>(who.rank);
   if (gives[mine] != gets[mine]) {
     reject(call, fmt::format("this rank gives itself {} elements and gets {} from itself",
@@ -426,16 +362,18 @@ Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts ge
   }
   call.lengths.assign(gives.begin(), gives.end());
   call.lengths.insert(call.lengths.end(), gets.begin(), gets.end());
-  take_buffers(call, in, sum(gives), out, sum(gets));
-  if (in == out && in != nullptr && who.size > 1) {
+  take_buffers(call, in, out);
+  if (in.data == out.data && in.data != nullptr && who.size > 1) {
     reject(call,
            "'in' and 'out' are the same memory; all_to_all can work in place, all_to_all_v cannot");
   }
   return call;
 }
 
-Call message(Caller who, const void* in, void* out, std::size_t count, Elements of, int from,
-             int to) {
+namespace {
+
+Call message(Caller who, ConstBuffer in, Buffer out, std::size_t count, const Elements& of,
+             int from, int to) {
   Call call = begin(Collective::kMessage, count, of);
   const int other = who.rank == from ? to : from;
   if (other < 0 || other >= who.size) {
@@ -446,34 +384,44 @@ Call message(Caller who, const void* in, void* out, std::size_t count, Elements 
     reject(call, fmt::format("rank {} is this rank itself; a message needs another rank", other));
   call.root = from;
   call.peer = to;
-  const bool sends = who.rank == from;
-  take_buffers(call, in, sends ? count : 0, out, sends ? 0 : count);
+  take_buffers(call, in, out);
   return call;
 }
 
-Exchange exchange(Caller who, Sent sent, Received received, Elements of) {
+}  // namespace
+
+Call send(Caller who, ConstBuffer data, int to, const CallOptions& options) {
+  return message(who, data, {}, data.count, {data, options}, who.rank, to);
+}
+
+Call receive(Caller who, Buffer data, int from, const CallOptions& options) {
+  return message(who, {}, data, data.count, {data, options}, from, who.rank);
+}
+
+Exchange exchange(Caller who, ConstBuffer sent, int to, Buffer received, int from,
+                  const CallOptions& options) {
   Exchange both;
-  both.is_copy = sent.to == who.rank && received.from == who.rank;
+  both.is_copy = to == who.rank && from == who.rank;
   Call& send = both.send;
-  Call& receive = both.receive;
   if (both.is_copy) {
-    send = begin(Collective::kMessage, sent.count, of);
-    take_buffers(send, sent.data, sent.count, received.data, received.count);
+    send = begin(Collective::kMessage, sent.count, {sent, options});
+    require_same_type(send, who, sent, received);
+    take_buffers(send, sent, received);
     if (sent.count != received.count) {
       reject(send, fmt::format("this rank sends itself {} elements and receives {}", sent.count,
                                received.count));
     }
   } else {
-    send = message(who, sent.data, nullptr, sent.count, of, who.rank, sent.to);
-    receive = message(who, nullptr, received.data, received.count, of, received.from, who.rank);
+    send = checked_calls::send(who, sent, to, options);
+    both.receive = checked_calls::receive(who, received, from, options);
   }
   if (sent.data == received.data && sent.count > 0 && received.count > 0) {
-    reject(send, "'send_data' and 'receive_data' are the same memory; pass separate memory");
+    reject(send, "'sent' and 'received' are the same memory; pass separate memory");
   }
-  const std::size_t width = send.element_bytes;
-  require_apart(send, {sent.count * width, received.count * width},
-                {"send_data", sent.data, sent.count},
-                {"receive_data", received.data, received.count});
+  const std::size_t received_bytes = both.is_copy ? received.count * send.element_bytes
+                                                  : received.count * both.receive.element_bytes;
+  require_apart(send, {sent.count * send.element_bytes, received_bytes},
+                {"sent", sent.data, sent.count}, {"received", received.data, received.count});
   return both;
 }
 

@@ -10,8 +10,9 @@
 #include <optional>
 #include <vector>
 
-#include "collectives/communicator.h"
-#include "collectives/user_reduce_op.h"
+#include "collectives/buffer.h"
+#include "collectives/options.h"
+#include "collectives/schedule.h"
 
 namespace kolo {
 
@@ -80,62 +81,52 @@ struct Caller {
   int size;
 };
 
-// Element type and options: the last arguments of every call.
-struct Elements {
-  ElementType type;
-  const CallOptions& options;
-  const UserReduceOp* reducer = nullptr;  // replaces the type for kUser
-};
-
-Call all_reduce(const void* in, void* out, std::size_t count, Elements of, ReduceOp op);
-Call reduce_scatter(Caller who, const void* in, void* out, std::size_t count, Elements of,
-                    ReduceOp op);
-Call all_gather(Caller who, const void* in, void* out, std::size_t count, Elements of);
-Call broadcast(Caller who, void* data, std::size_t count, Elements of, int root);
+Call all_reduce(Caller who, ConstBuffer in, Buffer out, Reduction op, const CallOptions& options);
+Call reduce_scatter(Caller who, ConstBuffer all, Buffer chunk, Reduction op,
+                    const CallOptions& options);
+Call all_gather(Caller who, ConstBuffer chunk, Buffer all, const CallOptions& options);
+Call broadcast(Caller who, Buffer data, int root, const CallOptions& options);
 Call barrier(const CallOptions& options);
-Call push_pull(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
-               const ServerPlan& plan);
-Call push(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
-          const ServerPlan& plan);
-Call pull(Caller who, const void* in, void* out, std::size_t count, Elements of,
-          const ServerPlan& plan);
-Call reduce(Caller who, const void* in, void* out, std::size_t count, Elements of, ReduceOp op,
-            int root);
-Call gather(Caller who, const void* in, void* out, std::size_t count, Elements of, int root);
-Call scatter(Caller who, const void* in, void* out, std::size_t count, Elements of, int root);
-Call all_to_all(Caller who, const void* in, void* out, std::size_t count, Elements of);
-Call scan(Collective which, Caller who, const void* in, void* out, std::size_t count, Elements of,
-          ReduceOp op);
+Call push_pull(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+               const CallOptions& options);
+Call push(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+          const CallOptions& options);
+Call pull(Caller who, ConstBuffer in, Buffer out, const ServerPlan& plan,
+          const CallOptions& options);
+Call reduce(Caller who, ConstBuffer in, Buffer out, int root, Reduction op,
+            const CallOptions& options);
+Call gather(Caller who, ConstBuffer chunk, Buffer all, int root, const CallOptions& options);
+Call scatter(Caller who, ConstBuffer all, Buffer chunk, int root, const CallOptions& options);
+Call all_to_all(Caller who, ConstBuffer in, Buffer out, const CallOptions& options);
+Call scan(Collective which, Caller who, ConstBuffer in, Buffer out, Reduction op,
+          const CallOptions& options);
 
-Call reduce_scatter_v(Caller who, const void* in, void* out, Counts counts, Elements of,
-                      ReduceOp op);
-Call all_gather_v(Caller who, const void* in, void* out, Counts counts, Elements of);
-Call gather_v(Caller who, const void* in, std::size_t count, void* out, Counts counts, Elements of,
-              int root);
-Call scatter_v(Caller who, const void* in, Counts counts, void* out, std::size_t count, Elements of,
-               int root);
-Call all_to_all_v(Caller who, const void* in, Counts gives, void* out, Counts gets, Elements of);
-Call message(Caller who, const void* in, void* out, std::size_t count, Elements of, int from,
-             int to);
+Call reduce_scatter_v(Caller who, ConstBuffer all, Buffer share, Counts counts, Reduction op,
+                      const CallOptions& options);
+Call all_gather_v(Caller who, ConstBuffer share, Buffer all, Counts counts,
+                  const CallOptions& options);
+Call gather_v(Caller who, ConstBuffer share, Buffer all, Counts counts, int root,
+              const CallOptions& options);
+Call scatter_v(Caller who, ConstBuffer all, Buffer share, Counts counts, int root,
+               const CallOptions& options);
+Call all_to_all_v(Caller who, ConstBuffer in, Counts gives, Buffer out, Counts gets,
+                  const CallOptions& options);
+Call send(Caller who, ConstBuffer data, int to, const CallOptions& options);
+Call receive(Caller who, Buffer data, int from, const CallOptions& options);
 
-// A message in each direction at once. If this rank is both receiver and sender: a copy from
+// The length of a whole gather or scatter: `all` states it at the root, and at other ranks if it
+// has a count. If it has none there, all chunks are as long as this rank's.
+std::size_t rooted_count(Caller who, std::size_t chunk, std::size_t all, int root);
+
+// A send and a receive at once. If this rank is both receiver and sender, they are a copy from
 // send.in to send.out.
 struct Exchange {
   bool is_copy = false;
   Call send;
   Call receive;
 };
-struct Sent {
-  const void* data;
-  std::size_t count;
-  int to;
-};
-struct Received {
-  void* data;
-  std::size_t count;
-  int from;
-};
-Exchange exchange(Caller who, Sent sent, Received received, Elements of);
+Exchange exchange(Caller who, ConstBuffer sent, int to, Buffer received, int from,
+                  const CallOptions& options);
 
 }  // namespace checked_calls
 }  // namespace kolo

@@ -9,6 +9,7 @@
 #include "collectives/engine/call_cache.h"
 #include "collectives/engine/checked_call.h"
 #include "collectives/executor/executor.h"
+#include "collectives/work.h"
 #include "transports/error.h"
 #include "transports/transport.h"
 

@@ -30,9 +30,10 @@ int main() try {
   std::vector<float> gradients(kCount);
   for (int step = 0; step < 20; ++step) {
     for (std::size_t i = 0; i < kCount; ++i) gradients[i] = 2 * (parameters[i] - 3);
-    communicator.push_pull(is_server ? nullptr : gradients.data(),
-                           is_server ? nullptr : parameters.data(), kCount,
-                           kolo::ElementType::kFloat32, kolo::ReduceOp::kAverage, plan, update);
+    communicator.push_pull(
+        {is_server ? nullptr : gradients.data(), kCount, kolo::ElementType::kFloat32},
+        {is_server ? nullptr : parameters.data(), kCount, kolo::ElementType::kFloat32},
+        kolo::ReduceOp::kAverage, plan, update);
   }
   std::printf("rank %d (%s): x = %.3f\n", communicator.rank(), is_server ? "server" : "worker",
               static_cast<double>(parameters[kCount - 1]));

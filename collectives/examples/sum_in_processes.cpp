@@ -21,9 +21,7 @@ int main() try {
   const auto mine = static_cast<float>(communicator.rank() + 1);
 
   std::ranges::fill(first, mine);
-  kolo::Work work =
-      communicator.all_reduce_async(first.data(), first.data(), first.size(),
-                                    kolo::ElementType::kFloat32, kolo::ReduceOp::kAverage);
+  kolo::Work work = communicator.all_reduce_async(first, kolo::ReduceOp::kAverage);
   std::ranges::fill(second, 10 * mine);
   work.wait();
   communicator.all_reduce(std::span<float>(second), kolo::ReduceOp::kMax);

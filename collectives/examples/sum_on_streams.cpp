@@ -33,9 +33,8 @@ bool run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try
   const kolo::device::OwnStream stream;
   const kolo::CallOptions on_stream{.stream = kolo::DeviceStream{stream}};
   kolo::device::copy(memory.data(), data.data(), bytes, stream);
-  kolo::Work work =
-      communicator.all_reduce_async(memory.data(), memory.data(), kCount,
-                                    kolo::ElementType::kFloat32, kolo::ReduceOp::kSum, on_stream);
+  kolo::Work work = communicator.all_reduce_async(
+      {memory.data(), kCount, kolo::ElementType::kFloat32}, kolo::ReduceOp::kSum, on_stream);
   kolo::device::copy(data.data(), memory.data(), bytes, stream);  // the stream's order is enough
   work.wait();  // also throws if a rank was lost; the stream alone would wait forever
   kolo::device::wait(stream);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -108,7 +109,7 @@ void run_all_reduce(Communicator& communicator, const Case& c) {
   std::vector<T> in = given<T>(communicator.rank(), 0, c.count);
   std::vector<T> out(c.count);
   T* to = c.is_in_place ? in.data() : out.data();
-  communicator.all_reduce(in.data(), to, c.count, kElementTypeOf<T>, c.op, c.options());
+  communicator.all_reduce(in, std::span(to, c.count), c.op, c.options());
   expect_elements(c, to, 0, c.count,
                   [&](std::size_t i) { return reduced<T>(communicator.size(), i, c.op); });
 }
@@ -119,7 +120,7 @@ void run_reduce_scatter(Communicator& communicator, const Case& c) {
   std::vector<T> in = given<T>(communicator.rank(), 0, c.count);
   std::vector<T> out(mine.count);
   T* to = c.is_in_place ? in.data() + mine.begin : out.data();
-  communicator.reduce_scatter(in.data(), to, c.count, kElementTypeOf<T>, c.op, c.options());
+  communicator.reduce_scatter(in, std::span(to, mine.count), c.op, c.options());
   expect_elements(c, to, mine.begin, mine.count,
                   [&](std::size_t i) { return reduced<T>(communicator.size(), i, c.op); });
 }
@@ -139,11 +140,9 @@ void run_all_gather(Communicator& communicator, const Case& c) {
   const Share mine(communicator, c.count);
   const std::vector<T> in = given<T>(communicator.rank(), mine.begin, mine.count);
   std::vector<T> out(c.count);
-  if (c.is_in_place) {
-    std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(mine.begin));
-  }
-  communicator.all_gather(c.is_in_place ? out.data() + mine.begin : in.data(), out.data(), c.count,
-                          kElementTypeOf<T>, c.options());
+  if (c.is_in_place) std::copy(in.begin(), in.end(), out.data() + mine.begin);
+  communicator.all_gather(
+      std::span(c.is_in_place ? out.data() + mine.begin : in.data(), mine.count), out, c.options());
   expect_gathered(communicator.size(), c, out.data());
 }
 
@@ -153,8 +152,8 @@ void run_all_to_all(Communicator& communicator, const Case& c) {
   const std::size_t share = c.count / n;
   const std::vector<T> in = given<T>(communicator.rank(), 0, share * n);
   std::vector<T> out = c.is_in_place ? in : std::vector<T>(share * n);
-  communicator.all_to_all(c.is_in_place ? out.data() : in.data(), out.data(), share * n,
-                          kElementTypeOf<T>, c.options());
+  communicator.all_to_all({c.is_in_place ? out.data() : in.data(), share * n, kElementTypeOf<T>},
+                          {out.data(), share * n, kElementTypeOf<T>}, c.options());
   const std::size_t begin = static_cast<std::size_t>(communicator.rank()) * share;
   for (std::size_t giver = 0; giver < n; ++giver) {
     expect_elements(c, out.data() + giver * share, begin, share,
@@ -168,7 +167,7 @@ void run_scan(Communicator& communicator, const Case& c) {
   std::vector<T> in = given<T>(communicator.rank(), 0, c.count);
   std::vector<T> out(c.count);
   T* to = c.is_in_place ? in.data() : out.data();
-  communicator.scan(in.data(), to, c.count, kElementTypeOf<T>, c.op, c.options());
+  communicator.scan(in, std::span(to, c.count), c.op, c.options());
   expect_elements(c, to, 0, c.count,
                   [&](std::size_t i) { return reduced<T>(communicator.rank() + 1, i, c.op); });
 }
@@ -180,7 +179,7 @@ void run_exclusive_scan(Communicator& communicator, const Case& c) {
   std::vector<T> in = given<T>(communicator.rank(), 0, c.count);
   std::vector<T> out(c.count);
   T* to = c.is_in_place ? in.data() : out.data();
-  communicator.exclusive_scan(in.data(), is_first ? nullptr : to, c.count, kElementTypeOf<T>, c.op,
+  communicator.exclusive_scan(in, {is_first ? nullptr : to, c.count, kElementTypeOf<T>}, c.op,
                               c.options());
   expect_elements(c, to, 0, is_first ? 0 : c.count,
                   [&](std::size_t i) { return reduced<T>(communicator.rank(), i, c.op); });
@@ -192,7 +191,7 @@ template <typename T>
 void run_broadcast(Communicator& communicator, const Case& c, int root) {
   std::vector<T> data(c.count);
   if (communicator.rank() == root) data = given<T>(root, 0, c.count);
-  communicator.broadcast(data.data(), c.count, kElementTypeOf<T>, root, c.options());
+  communicator.broadcast(data, root, c.options());
   expect_elements(c, data.data(), 0, c.count, [&](std::size_t i) { return value_of<T>(root, i); });
 }
 
@@ -202,7 +201,7 @@ void run_reduce(Communicator& communicator, const Case& c, int root) {
   std::vector<T> in = given<T>(communicator.rank(), 0, c.count);
   std::vector<T> out(c.count);
   T* to = c.is_in_place ? in.data() : out.data();
-  communicator.reduce(in.data(), is_root ? to : nullptr, c.count, kElementTypeOf<T>, c.op, root,
+  communicator.reduce(in, {is_root ? to : nullptr, c.count, kElementTypeOf<T>}, root, c.op,
                       c.options());
   expect_elements(c, to, 0, is_root ? c.count : 0,
                   [&](std::size_t i) { return reduced<T>(communicator.size(), i, c.op); });
@@ -217,11 +216,9 @@ void run_gather(Communicator& communicator, const Case& c, int root) {
   const std::vector<T> in = given<T>(communicator.rank(), mine.begin, mine.count);
   std::vector<T> out(c.count);
   const bool is_in_place = is_root && c.is_in_place;
-  if (is_in_place) {
-    std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(mine.begin));
-  }
-  communicator.gather(is_in_place ? out.data() + mine.begin : in.data(),
-                      is_root ? out.data() : nullptr, c.count, kElementTypeOf<T>, root,
+  if (is_in_place) std::copy(in.begin(), in.end(), out.data() + mine.begin);
+  communicator.gather(std::span(is_in_place ? out.data() + mine.begin : in.data(), mine.count),
+                      {is_root ? out.data() : nullptr, c.count, kElementTypeOf<T>}, root,
                       c.options());
   if (is_root) expect_gathered(communicator.size(), c, out.data());
 }
@@ -233,8 +230,8 @@ void run_scatter(Communicator& communicator, const Case& c, int root) {
   std::vector<T> in = given<T>(root, 0, c.count);
   std::vector<T> out(mine.count);
   T* to = is_root && c.is_in_place ? in.data() + mine.begin : out.data();
-  communicator.scatter(is_root ? in.data() : nullptr, to, c.count, kElementTypeOf<T>, root,
-                       c.options());
+  communicator.scatter({is_root ? in.data() : nullptr, c.count, kElementTypeOf<T>},
+                       std::span(to, mine.count), root, c.options());
   expect_elements(c, to, mine.begin, mine.count,
                   [&](std::size_t i) { return value_of<T>(root, i); });
 }
@@ -266,8 +263,9 @@ void run_push(Communicator& communicator, const Case& c) {
     std::vector<T> in = given<T>(rank, 0, c.count);
     std::vector<T> out(mine.count);
     T* to = c.is_in_place && plan.everywhere ? in.data() + mine.begin : out.data();
-    communicator.push(works ? in.data() : nullptr, serves ? to : nullptr, c.count,
-                      kElementTypeOf<T>, c.op, plan, {}, c.options());
+    communicator.push({works ? in.data() : nullptr, c.count, kElementTypeOf<T>},
+                      {serves ? to : nullptr, serves ? mine.count : 0, kElementTypeOf<T>}, c.op,
+                      plan, {}, c.options());
     expect_elements(c, to, mine.begin, mine.count, [&](std::size_t i) {
       return reduced<T>(communicator.size() - servers, i, c.op, servers);
     });
@@ -287,8 +285,9 @@ void run_pull(Communicator& communicator, const Case& c) {
     const bool is_in_place = c.is_in_place && plan.everywhere;
     T* from = is_in_place ? out.data() + mine.begin : in.data();
     if (is_in_place) std::ranges::copy(in, from);
-    communicator.pull(serves ? from : nullptr, works ? out.data() : nullptr, c.count,
-                      kElementTypeOf<T>, plan, c.options());
+    communicator.pull({serves ? from : nullptr, serves ? mine.count : 0, kElementTypeOf<T>},
+                      {works ? out.data() : nullptr, c.count, kElementTypeOf<T>}, plan,
+                      c.options());
     const int owners = plan.everywhere ? size : servers;
     for (int owner = 0; works && owner < owners; ++owner) {
       const Share theirs = chunk_of(plan, owner, size, c.count);
@@ -307,8 +306,9 @@ void run_push_pull(Communicator& communicator, const Case& c) {
     std::vector<T> in = given<T>(communicator.rank(), 0, c.count);
     std::vector<T> out(c.count);
     T* to = c.is_in_place ? in.data() : out.data();
-    communicator.push_pull(works ? in.data() : nullptr, works ? to : nullptr, c.count,
-                           kElementTypeOf<T>, c.op, plan, {}, c.options());
+    communicator.push_pull({works ? in.data() : nullptr, c.count, kElementTypeOf<T>},
+                           {works ? to : nullptr, c.count, kElementTypeOf<T>}, c.op, plan, {},
+                           c.options());
     expect_elements(c, to, 0, works ? c.count : 0,
                     [&](std::size_t i) { return reduced<T>(size - servers, i, c.op, servers); });
   }
@@ -323,14 +323,12 @@ void run_message(Communicator& communicator, const Case& c) {
   const int left = (rank + size - 1) % size;
   const std::vector<T> mine = given<T>(rank, 0, c.count);
   std::vector<T> theirs(c.count);
-  const auto send = [&] {
-    communicator.send(mine.data(), c.count, kElementTypeOf<T>, (rank + 1) % size, c.options());
-  };
+  const auto send = [&] { communicator.send(mine, (rank + 1) % size, c.options()); };
   if (rank == 0) send();
-  communicator.receive(theirs.data(), c.count, kElementTypeOf<T>, left, c.options());
+  communicator.receive(theirs, left, c.options());
   if (rank != 0) send();
-  expect_elements(c, theirs.data(), 0, c.count,
-                  [&](std::size_t i) { return value_of<T>(left, i); });
+  const auto expected = [&](std::size_t i) { return value_of<T>(left, i); };
+  expect_elements(c, theirs.data(), 0, c.count, expected);
 }
 
 // --- the table ---
@@ -486,10 +484,10 @@ TEST_CASE("every all_reduce algorithm gives all ranks the same bits") {
       for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kMin, ReduceOp::kMax}) {
         const bool has_nans = op != ReduceOp::kSum;
         std::vector<float> mine = treacherous(communicator.rank(), kCount, has_nans);
-        communicator.all_reduce(mine.data(), mine.data(), kCount, ElementType::kFloat32, op,
+        communicator.all_reduce({mine.data(), kCount, ElementType::kFloat32}, op,
                                 {.algorithm = algorithm});
         std::vector<float> first = mine;
-        communicator.broadcast(first.data(), kCount, ElementType::kFloat32, 0);
+        communicator.broadcast({first.data(), kCount, ElementType::kFloat32}, 0);
         expect(std::memcmp(first.data(), mine.data(), kCount * sizeof(float)) == 0,
                std::string(algorithm) + " " + std::string(to_string(op)) + ": other bits");
       }

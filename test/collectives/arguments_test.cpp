@@ -26,132 +26,185 @@ constexpr auto kFloat = ElementType::kFloat32;
 constexpr auto kSum = ReduceOp::kSum;
 
 const Mistake kMistakes[] = {
-    {[](Communicator& c, float* data) { c.all_reduce(nullptr, data, 4, kFloat, kSum); },
+    {[](Communicator& c, float* data) {
+       c.all_reduce({nullptr, 4, kFloat}, {data, 4, kFloat}, kSum);
+     },
      "all_reduce: 'in' is null, but should hold 4 float32"},
-    {[](Communicator& c, float* data) { c.all_reduce(data, nullptr, 4, kFloat, kSum); },
+    {[](Communicator& c, float* data) {
+       c.all_reduce({data, 4, kFloat}, {nullptr, 4, kFloat}, kSum);
+     },
      "'out' is null"},
-    {[](Communicator& c, float* data) { c.all_reduce(data, data + 1, 4, kFloat, kSum); },
+    {[](Communicator& c, float* data) {
+       c.all_reduce({data, 4, kFloat}, {data + 1, 4, kFloat}, kSum);
+     },
      "overlap without being in place"},
-    {[](Communicator& c, float* data) { c.all_reduce(data + 3, data, 4, kFloat, kSum); },
+    {[](Communicator& c, float* data) {
+       c.all_reduce({data + 3, 4, kFloat}, {data, 4, kFloat}, kSum);
+     },
      "overlap without being in place"},
-    {[](Communicator& c, float* data) { c.reduce_scatter(data, data + 3, 4, kFloat, kSum); },
+    {[](Communicator& c, float* data) {
+       c.reduce_scatter({data, 4, kFloat}, {data + 3, chunk_count(4, c.size(), c.rank()), kFloat},
+                        kSum);
+     },
      "overlap without being in place"},
-    {[](Communicator& c, float* data) { c.all_gather(data + 1, data, 8, kFloat); },
+    {[](Communicator& c, float* data) {
+       c.all_gather({data + 1, chunk_count(8, c.size(), c.rank()), kFloat}, {data, 8, kFloat});
+     },
      "overlap without being in place"},
     {[](Communicator& c, float* data) {
        char* const inside = reinterpret_cast<char*>(data) + 3;
-       c.all_reduce(inside, inside, 2, kFloat, kSum);
+       c.all_reduce({inside, 2, kFloat}, kSum);
      },
      "all_reduce: 'in' is not aligned to float32: its address is 3 past a multiple of 4"},
     {[](Communicator& c, float* data) {
-       // a cached call, repeated below with another address
-       c.all_reduce(data, data, 1, kFloat, kSum);
-       c.all_reduce(data, reinterpret_cast<char*>(data) + 9, 1, kFloat, kSum);
+       c.all_reduce({data, 1, kFloat}, kSum);  // a cached call, repeated below with another address
+       c.all_reduce({data, 1, kFloat}, {reinterpret_cast<char*>(data) + 9, 1, kFloat}, kSum);
      },
      "'out' is not aligned to float32: its address is 1 past a multiple of 4"},
     {[](Communicator& c, float* data) {
-       c.all_reduce(data, data, std::numeric_limits<std::size_t>::max() / 2, kFloat, kSum);
+       c.all_reduce({data, std::numeric_limits<std::size_t>::max() / 2, kFloat}, kSum);
      },
      "more than memory can hold"},
-    {[](Communicator& c, float* data) { c.broadcast(data, 4, static_cast<ElementType>(99), 0); },
+    {[](Communicator& c, float* data) {
+       c.broadcast({data, 4, static_cast<ElementType>(99)}, 0);
+     },
      "broadcast: 99 is not an element type"},
     {[](Communicator& c, float* data) {
-       c.all_reduce(data, data, 4, static_cast<ElementType>(99), kSum);
+       c.all_reduce({data, 4, static_cast<ElementType>(99)}, kSum);
      },
      "all_reduce: 99 is not an element type"},
     {[](Communicator& c, float*) { c.algorithm(static_cast<Collective>(99), 8); },
      "99 is not a collective"},
     {[](Communicator& c, float* data) {
        c.barrier_async().when_done(nullptr);
-       c.all_reduce(data, data, 4, kFloat, kSum);
+       c.all_reduce({data, 4, kFloat}, kSum);
      },
      "when_done() with no function to call"},
-    {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, 2); },
-     "broadcast: root 2 is not a rank; there are 0 to 1"},
-    {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, -1); }, "root -1"},
     {[](Communicator& c, float* data) {
-       c.all_reduce(data, data, 4, kFloat, kSum, {.algorithm = "rnig", .segment_bytes = 0});
+       c.broadcast({data, 4, kFloat}, 2);
+     },
+     "broadcast: root 2 is not a rank; there are 0 to 1"},
+    {[](Communicator& c, float* data) {
+       c.broadcast({data, 4, kFloat}, -1);
+     },
+     "root -1"},
+    {[](Communicator& c, float* data) {
+       c.all_reduce({data, 4, kFloat}, kSum, {.algorithm = "rnig", .segment_bytes = 0});
      },
      "all_reduce: no algorithm 'rnig'; there are: ring"},
-    {[](Communicator& c, float* data) { c.all_reduce(data, data, 4, kFloat, ReduceOp::kBitXor); },
+    {[](Communicator& c, float* data) {
+       c.all_reduce({data, 4, kFloat}, ReduceOp::kBitXor);
+     },
      "all_reduce: bit_xor is not defined for float32; it is for integers"},
     {[](Communicator& c, float* data) {
-       c.all_reduce(data, data, 4, kFloat, static_cast<ReduceOp>(77));
+       c.all_reduce({data, 4, kFloat}, static_cast<ReduceOp>(77));
      },
      "all_reduce: 77 is not a reduction operation"},
     {[](Communicator& c, float* data) {
-       c.reduce_scatter(data, data, 4, ElementType::kFloat8E4M3, ReduceOp::kBitAnd);
+       c.reduce_scatter({data, 4, ElementType::kFloat8E4M3},
+                        {data, chunk_count(4, c.size(), c.rank()), ElementType::kFloat8E4M3},
+                        ReduceOp::kBitAnd);
      },
      "reduce_scatter: bit_and is not defined for float8_e4m3"},
     {[](Communicator& c, float* data) {
-       c.all_reduce(data, data, 4, ElementType::kInt32, ReduceOp::kScaledSum);
+       c.all_reduce({data, 4, ElementType::kInt32}, ReduceOp::kScaledSum);
      },
      "all_reduce: scaled_sum is not defined for int32; it is for floats"},
     {[](Communicator& c, float* data) {
-       c.all_reduce(data, data, 4, kFloat, ReduceOp::kScaledSum, {.scale = 1e39});
+       c.all_reduce({data, 4, kFloat}, ReduceOp::kScaledSum, {.scale = 1e39});
      },
      "all_reduce: a scale of 1e+39 is not finite in float32"},
-    {[](Communicator& c, float* data) { c.all_reduce(data, data, 4, kFloat, kSum, {.scale = 2}); },
+    {[](Communicator& c, float* data) {
+       c.all_reduce({data, 4, kFloat}, kSum, {.scale = 2});
+     },
      "all_reduce: a scale of 2 is allowed for scaled_sum only"},
-    {[](Communicator& c, float* data) { c.broadcast(data, 4, kFloat, 0, {.scale = 0.5}); },
+    {[](Communicator& c, float* data) {
+       c.broadcast({data, 4, kFloat}, 0, {.scale = 0.5});
+     },
      "broadcast: a scale of 0.5 is allowed for scaled_sum only"},
-    {[](Communicator& c, float* data) { c.push_pull(data, data, 4, kFloat, kSum, {}); },
+    {[](Communicator& c, float* data) {
+       c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum, {});
+     },
      "no server"},
     {[](Communicator& c, float* data) {
-       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = false, .servers = {2}});
+       c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum,
+                   {.everywhere = false, .servers = {2}});
      },
      "server ranks must lie in 0 to 1"},
     {[](Communicator& c, float* data) {
-       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = false, .servers = {-1}});
+       c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum,
+                   {.everywhere = false, .servers = {-1}});
      },
      "server ranks must lie in 0 to 1"},
     {[](Communicator& c, float* data) {
-       c.push_pull(data, data, 4, kFloat, kSum,
+       c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum,
                    {.everywhere = false, .servers = {1 - c.rank(), 1 - c.rank()}});
      },
      "named twice"},
     {[](Communicator& c, float*) {
-       c.push_pull(nullptr, nullptr, 4, kFloat, kSum, {.everywhere = false, .servers = {0, 1}});
+       c.push_pull({nullptr, 4, kFloat}, {nullptr, 4, kFloat}, kSum,
+                   {.everywhere = false, .servers = {0, 1}});
      },
      "no worker is left"},
     {[](Communicator& c, float* data) {
-       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = false, .servers = {c.rank()}});
+       c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum,
+                   {.everywhere = false, .servers = {c.rank()}});
      },
      "a dedicated server gives and gets no data"},
     {[](Communicator& c, float* data) {
-       c.push_pull(data, data, 4, kFloat, kSum, {.everywhere = true, .servers = {0}});
+       c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum,
+                   {.everywhere = true, .servers = {0}});
      },
-     "choose"},
-    {[](Communicator& c, float* data) { c.reduce(data, data + 4, 4, kFloat, kSum, 2); },
+     "use only one of these"},
+    {[](Communicator& c, float* data) {
+       c.reduce({data, 4, kFloat}, {data + 4, 4, kFloat}, 2, kSum);
+     },
      "reduce: root 2 is not a rank; there are 0 to 1"},
-    {[](Communicator& c, float* data) { c.gather(data, nullptr, 4, kFloat, c.rank()); },
+    {[](Communicator& c, float* data) {
+       c.gather({data, chunk_count(4, c.size(), c.rank()), kFloat}, {nullptr, 4, kFloat}, c.rank());
+     },
      "gather: 'out' is null"},
-    {[](Communicator& c, float* data) { c.scatter(nullptr, data, 4, kFloat, c.rank()); },
+    {[](Communicator& c, float* data) {
+       c.scatter({nullptr, 4, kFloat}, {data, chunk_count(4, c.size(), c.rank()), kFloat},
+                 c.rank());
+     },
      "scatter: 'in' is null"},
-    {[](Communicator& c, float* data) { c.all_to_all(data, data + 8, 5, kFloat); },
+    {[](Communicator& c, float* data) {
+       c.all_to_all({data, 5, kFloat}, {data + 8, 5, kFloat});
+     },
      "all_to_all: 5 elements cannot be split equally among 2 ranks; use all_to_all_v"},
     {[](Communicator& c, float* data) {
-       c.all_to_all_v(data, Lengths{1, 2}, data, Lengths{1, 2}, kFloat);
+       c.all_to_all_v({data, 3, kFloat}, Lengths{1, 2}, {data, 3, kFloat}, Lengths{1, 2});
      },
      "all_to_all_v cannot"},
-    {[](Communicator& c, float* data) { c.scan(data, data, 4, kFloat, ReduceOp::kAverage); },
-     "scan: an average is not defined here"},
-    {[](Communicator& c, float* data) { c.all_gather_v(data, data + 8, Lengths{1}, kFloat); },
+    {[](Communicator& c, float* data) {
+       c.scan({data, 4, kFloat}, ReduceOp::kAverage);
+     },
+     "scan: an average has no meaning here"},
+    {[](Communicator& c, float* data) {
+       c.all_gather_v({data, 1, kFloat}, {data + 8, 1, kFloat}, Lengths{1});
+     },
      "all_gather: 'counts' has 1 entries for 2 ranks; give one for each"},
     {[](Communicator& c, float* data) {
-       c.gather_v(data, 3, data + 8, Lengths{2, 2}, kFloat, c.rank());
+       c.gather_v({data, 3, kFloat}, {data + 8, 4, kFloat}, Lengths{2, 2}, c.rank());
      },
-     "gather: 'counts' says that this rank has 2 elements, 'count' that it has 3"},
+     "its entry in 'counts' is 2 elements, but the buffer of its share has 3"},
     {[](Communicator& c, float* data) {
-       c.all_to_all_v(data, Lengths{1, 2}, data + 8, Lengths{2, 1}, kFloat);
+       c.all_to_all_v({data, 3, kFloat}, Lengths{1, 2}, {data + 8, 3, kFloat}, Lengths{2, 1});
      },
      "this rank gives itself"},
     {[](Communicator& c, float* data) {
-       c.gather_v(data, 2, data + 8, Lengths{2, 2}, kFloat, c.rank(), {"binomial_tree", 0});
+       c.gather_v({data, 2, kFloat}, {data + 8, 4, kFloat}, Lengths{2, 2}, c.rank(),
+                  {"binomial_tree", 0});
      },
      "algorithm 'binomial_tree' needs the counts of all ranks; 'direct' does not"},
-    {[](Communicator& c, float* data) { c.send(data, 3, kFloat, c.rank()); }, "message: rank "},
-    {[](Communicator& c, float* data) { c.receive(data, 3, kFloat, 2); },
+    {[](Communicator& c, float* data) {
+       c.send({data, 3, kFloat}, c.rank());
+     },
+     "message: rank "},
+    {[](Communicator& c, float* data) {
+       c.receive({data, 3, kFloat}, 2);
+     },
      "message: there is no rank 2; there are 0 to 1"},
 };
 

@@ -166,7 +166,8 @@ void all_reduce(Communicator& communicator, const Case& c) {
   const int size = communicator.size();
   Data in = filled(0, c.count, communicator.rank(), c.type);
   Data out = c.is_in_place ? in : Data(c.count, c.type);
-  communicator.all_reduce(c.is_in_place ? out.at() : in.at(), out.at(), c.count, c.type, c.op);
+  communicator.all_reduce({c.is_in_place ? out.at() : in.at(), c.count, c.type},
+                          {out.at(), c.count, c.type}, c.op);
   expect_elements(out, 0, c.count, c, [&](std::size_t i) { return reduced(size, i, c); });
   if (c.is_in_place) return;
   expect_elements(in, 0, c.count, c,
@@ -179,8 +180,11 @@ void reduce_scatter(Communicator& communicator, const Case& c) {
   const std::size_t mine = chunk_count(c.count, size, communicator.rank());
   Data in = filled(0, c.count, communicator.rank(), c.type);
   Data out(mine, c.type);
-  communicator.reduce_scatter(in.at(), c.is_in_place ? in.at(first) : out.at(), c.count, c.type,
-                              c.op);
+  communicator.reduce_scatter(
+      {in.at(), c.count, c.type},
+      {c.is_in_place ? in.at(first) : out.at(),
+       chunk_count(c.count, communicator.size(), communicator.rank()), c.type},
+      c.op);
   for (std::size_t i = 0; i < mine; ++i) {
     const double expected = reduced(size, first + i, c);
     expect(c.is_in_place ? in.holds(first + i, expected) : out.holds(i, expected),
@@ -196,7 +200,9 @@ void all_gather(Communicator& communicator, const Case& c) {
   Data out(c.count, c.type);
   for (std::size_t i = 0; i < mine; ++i)
     out.set(first + i, value_of(communicator.rank(), first + i, c.type));
-  communicator.all_gather(c.is_in_place ? out.at(first) : in.at(), out.at(), c.count, c.type);
+  communicator.all_gather({c.is_in_place ? out.at(first) : in.at(),
+                           chunk_count(c.count, communicator.size(), communicator.rank()), c.type},
+                          {out.at(), c.count, c.type});
   for (int rank = 0; rank < size; ++rank) {
     const std::size_t begin = chunk_begin(c.count, size, rank);
     for (std::size_t i = begin; i < chunk_begin(c.count, size, rank + 1); ++i) {
@@ -210,7 +216,7 @@ void broadcast(Communicator& communicator, const Case& c) {
   for (int root = 0; root < communicator.size(); ++root) {
     Data data =
         communicator.rank() == root ? filled(0, c.count, root, c.type) : Data(c.count, c.type);
-    communicator.broadcast(data.at(), c.count, c.type, root);
+    communicator.broadcast({data.at(), c.count, c.type}, root);
     expect_elements(data, 0, c.count, c, [&](std::size_t i) { return value_of(root, i, c.type); });
   }
 }

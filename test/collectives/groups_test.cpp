@@ -19,7 +19,9 @@ using namespace std::chrono_literals;
 std::vector<std::int32_t> members_of(Communicator& group, int job_rank) {
   std::vector<std::int32_t> members(static_cast<std::size_t>(group.size()));
   const std::int32_t mine = job_rank;
-  group.all_gather(&mine, members.data(), members.size(), ElementType::kInt32);
+  group.all_gather(
+      {&mine, chunk_count(members.size(), group.size(), group.rank()), ElementType::kInt32},
+      members);
   return members;
 }
 
@@ -76,10 +78,10 @@ TEST_CASE("a duplicate's operations do not wait for those of its parent") {
     std::int32_t a = 1, b = 10;
     // In opposite orders on the two ranks: in one communicator this would be a mismatch.
     const auto first = [&] {
-      return world.all_reduce_async(&a, &a, 1, ElementType::kInt32, ReduceOp::kSum);
+      return world.all_reduce_async({&a, 1, ElementType::kInt32}, ReduceOp::kSum);
     };
     const auto second = [&] {
-      return other.all_reduce_async(&b, &b, 1, ElementType::kInt32, ReduceOp::kSum);
+      return other.all_reduce_async({&b, 1, ElementType::kInt32}, ReduceOp::kSum);
     };
     Work one, two;
     if (world.rank() == 0) {
@@ -105,7 +107,7 @@ TEST_CASE("a group outlives its parent and still watches its members") {
     world->barrier();
     world.reset();
     std::int32_t sum = 1;
-    group.all_reduce(&sum, &sum, 1, ElementType::kInt32, ReduceOp::kSum);
+    group.all_reduce({&sum, 1, ElementType::kInt32}, ReduceOp::kSum);
     expect(sum == 2, "all_reduce of the group");
   });
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
@@ -123,8 +125,7 @@ TEST_CASE("threads drive several groups of one process at once") {
         outcomes[i] = outcome_of([&] {
           for (int time = 0; time < 50; ++time) {
             std::vector<std::int32_t> data(1000 * i + 1, 1);
-            groups[i].all_reduce(data.data(), data.data(), data.size(), ElementType::kInt32,
-                                 ReduceOp::kSum);
+            groups[i].all_reduce(data);
             expect(data.front() == 3 && data.back() == 3, "a group's sum");
           }
         });
@@ -145,7 +146,7 @@ TEST_CASE("a failure in a group fails the whole job, and names the job's ranks")
     auto group = world.split(rank == 0 ? 0 : 1);
     std::int32_t data = 0;
     if (rank == 1) group->barrier();
-    if (rank == 2) group->broadcast(&data, 1, ElementType::kInt32, 0);
+    if (rank == 2) group->broadcast({&data, 1, ElementType::kInt32}, 0);
     world.barrier();
   });
   for (const RankOutcome& outcome : outcomes) {

@@ -76,22 +76,26 @@ void run_all(Communicator& world, std::size_t count, int root) {
   const Integers in = data_of(rank, count);
   const Integers sum = sum_of(size, count);
   Integers out(count, -1);
-  world.all_reduce(in.data(), out.data(), count, kType, ReduceOp::kSum, kHierarchical);
+  world.all_reduce({in.data(), count, kType}, {out.data(), count, kType}, ReduceOp::kSum,
+                   kHierarchical);
   expect(out == sum, "all_reduce");
   out = in;
-  world.all_reduce(out.data(), out.data(), count, kType, ReduceOp::kSum, kHierarchical);
+  world.all_reduce({out.data(), count, kType}, ReduceOp::kSum, kHierarchical);
   expect(out == sum, "all_reduce in place");
   out = in;
-  world.reduce(out.data(), out.data(), count, kType, ReduceOp::kSum, root, kHierarchical);
+  world.reduce({out.data(), count, kType}, root, ReduceOp::kSum, kHierarchical);
   expect(rank != root || out == sum, "reduce");
   out = in;
-  world.broadcast(out.data(), count, kType, root, kHierarchical);
+  world.broadcast({out.data(), count, kType}, root, kHierarchical);
   expect(out == data_of(root, count), "broadcast");
   Integers chunk(chunk_count(count, size, rank));
-  world.reduce_scatter(in.data(), chunk.data(), count, kType, ReduceOp::kSum, kHierarchical);
+  world.reduce_scatter({in.data(), count, kType},
+                       {chunk.data(), chunk_count(count, world.size(), world.rank()), kType},
+                       ReduceOp::kSum, kHierarchical);
   expect(chunk == chunk_of(sum, size, rank), "reduce_scatter");
   out.assign(count, -1);
-  world.all_gather(chunk.data(), out.data(), count, kType, kHierarchical);
+  world.all_gather({chunk.data(), chunk_count(count, world.size(), world.rank()), kType},
+                   {out.data(), count, kType}, kHierarchical);
   expect(out == sum, "all_gather");
   world.barrier(kHierarchical);
 }
@@ -120,10 +124,12 @@ TEST_CASE("averages of 16-bit floats have the same bits on all ranks of all host
     std::vector<std::uint16_t> data(kCount);
     for (auto& bits : data) bits = static_cast<std::uint16_t>((112 << 7) + random() % (32 << 7));
     for (auto& bits : data) bits = static_cast<std::uint16_t>(bits | (random() % 2) << 15);
-    world.all_reduce(data.data(), data.data(), kCount, ElementType::kBFloat16, ReduceOp::kAverage,
+    world.all_reduce({data.data(), kCount, ElementType::kBFloat16}, ReduceOp::kAverage,
                      kHierarchical);
     std::vector<std::uint16_t> all(kCount * hosts.size());
-    world.all_gather(data.data(), all.data(), all.size(), ElementType::kBFloat16);
+    world.all_gather(
+        {data.data(), chunk_count(all.size(), world.size(), world.rank()), ElementType::kBFloat16},
+        all);
     for (std::size_t i = 0; i < all.size(); ++i) {
       expect(all[i] == all[i % kCount], [&] { return "element " + std::to_string(i % kCount); });
     }
@@ -137,7 +143,7 @@ TEST_CASE("no more bytes leave a host than the formula says") {
     Integers data(kCount, 1);
     const auto sent = [&] { return world.statistics().bytes_sent_to_other_hosts; };
     const auto before = sent();
-    world.all_reduce(data.data(), data.data(), kCount, kType, ReduceOp::kSum, kHierarchical);
+    world.all_reduce({data.data(), kCount, kType}, ReduceOp::kSum, kHierarchical);
     const ScheduleRequest request{.rank = world.rank(), .size = world.size(), .hosts = hosts};
     const std::size_t elements = hierarchical_all_reduce_traffic(request, kCount).across;
     // Every rank of a lane sends to one other host, with one header that announces the call.

@@ -73,18 +73,23 @@ void run(Communicator& communicator, Collective collective, std::string_view alg
   float* const x = data.data();
   switch (collective) {
     case Collective::kAllReduce:
-      return communicator.all_reduce(x, x, count, ElementType::kFloat32, ReduceOp::kSum, call);
+      return communicator.all_reduce({x, count, ElementType::kFloat32}, ReduceOp::kSum, call);
     case Collective::kReduceScatter:
       return communicator.reduce_scatter(
-          x, x + static_cast<std::size_t>(communicator.rank()) * count / 2, count,
-          ElementType::kFloat32, ReduceOp::kSum, call);
+          {x, count, ElementType::kFloat32},
+          {x + static_cast<std::size_t>(communicator.rank()) * count / 2,
+           chunk_count(count, communicator.size(), communicator.rank()), ElementType::kFloat32},
+          ReduceOp::kSum, call);
     case Collective::kAllGather:
-      return communicator.all_gather(x + static_cast<std::size_t>(communicator.rank()) * count / 2,
-                                     x, count, ElementType::kFloat32, call);
+      return communicator.all_gather(
+          {x + static_cast<std::size_t>(communicator.rank()) * count / 2,
+           chunk_count(count, communicator.size(), communicator.rank()), ElementType::kFloat32},
+          {x, count, ElementType::kFloat32}, call);
     case Collective::kAllToAll:
-      return communicator.all_to_all(x, x, count, ElementType::kFloat32, call);
+      return communicator.all_to_all({x, count, ElementType::kFloat32},
+                                     {x, count, ElementType::kFloat32}, call);
     case Collective::kBroadcast:
-      return communicator.broadcast(x, count, ElementType::kFloat32, 0, call);
+      return communicator.broadcast({x, count, ElementType::kFloat32}, 0, call);
     default:
       throw std::invalid_argument("no such collective in this test");
   }

@@ -59,8 +59,8 @@ TEST_CASE("a shift around the ring by receive_async and send completes for any l
           for (const std::size_t count : {std::size_t{0}, std::size_t{3}, kLarge}) {
             const Ints mine = content(count, communicator.rank());
             Ints theirs(count);
-            Work work = communicator.receive_async(theirs.data(), count, kInt, left);
-            communicator.send(mine.data(), count, kInt, after(communicator, 1));
+            Work work = communicator.receive_async({theirs.data(), count, kInt}, left);
+            communicator.send({mine.data(), count, kInt}, after(communicator, 1));
             work.wait();
             expect_content(theirs, left);
           }
@@ -79,8 +79,8 @@ TEST_CASE("send_receive shifts around the ring, either way, and with one rank") 
           for (const int step : {1, -1}) {
             const Ints mine = content(kLarge, communicator.rank());
             Ints theirs(kLarge);
-            communicator.send_receive(mine.data(), kLarge, after(communicator, step), theirs.data(),
-                                      kLarge, after(communicator, -step), kInt);
+            communicator.send_receive({mine.data(), kLarge, kInt}, after(communicator, step),
+                                      {theirs.data(), kLarge, kInt}, after(communicator, -step));
             expect_content(theirs, after(communicator, -step));
           }
         },
@@ -97,20 +97,20 @@ TEST_CASE("receives posted in the reverse order of arrival all complete") {
         Ints go(1);
         if (communicator.rank() != 0) {  // rank p sends after the message of rank p - 1 has arrived
           const Ints mine = content(kLarge, communicator.rank());
-          if (communicator.rank() > 1) communicator.receive(go.data(), 1, kInt, 0);
-          communicator.send(mine.data(), kLarge, kInt, 0);
+          if (communicator.rank() > 1) communicator.receive({go.data(), 1, kInt}, 0);
+          communicator.send({mine.data(), kLarge, kInt}, 0);
           return;
         }
         std::vector<Ints> all(static_cast<std::size_t>(size), Ints(kLarge));
         std::vector<Work> works(all.size());
         for (std::size_t peer = all.size() - 1; peer > 0; --peer) {
           works[peer] =
-              communicator.receive_async(all[peer].data(), kLarge, kInt, static_cast<int>(peer));
+              communicator.receive_async({all[peer].data(), kLarge, kInt}, static_cast<int>(peer));
         }
         for (int peer = 1; peer < size; ++peer) {
           works[static_cast<std::size_t>(peer)].wait();
           expect_content(all[static_cast<std::size_t>(peer)], peer);
-          if (peer + 1 < size) communicator.send(go.data(), 1, kInt, peer + 1);
+          if (peer + 1 < size) communicator.send({go.data(), 1, kInt}, peer + 1);
         }
       },
       patient());
@@ -137,9 +137,9 @@ TEST_CASE("many messages in flight keep their order between two ranks") {
           for (const int step : {1, 2}) {
             std::int32_t* into = received[i].data() + (step == 1 ? 0 : count);
             works.push_back(
-                communicator.receive_async(into, count, kInt, after(communicator, step)));
+                communicator.receive_async({into, count, kInt}, after(communicator, step)));
             works.push_back(
-                communicator.send_async(sent[i].data(), count, kInt, after(communicator, step)));
+                communicator.send_async({sent[i].data(), count, kInt}, after(communicator, step)));
           }
         }
         for (auto work = works.rbegin(); work != works.rend(); ++work) work->wait();
@@ -166,11 +166,11 @@ TEST_CASE("a collective waits for earlier messages, and later messages wait for 
         std::vector<Ints> sent = {content(kLarge, communicator.rank(), 0),
                                   content(kLarge, communicator.rank(), 1)};
         std::int32_t sum = 1;
-        Work first = communicator.receive_async(received[0].data(), kLarge, kInt, left);
-        Work second = communicator.send_async(sent[0].data(), kLarge, kInt, right);
-        Work third = communicator.all_reduce_async(&sum, &sum, 1, kInt, ReduceOp::kSum);
-        Work fourth = communicator.receive_async(received[1].data(), kLarge, kInt, left);
-        Work fifth = communicator.send_async(sent[1].data(), kLarge, kInt, right);
+        Work first = communicator.receive_async({received[0].data(), kLarge, kInt}, left);
+        Work second = communicator.send_async({sent[0].data(), kLarge, kInt}, right);
+        Work third = communicator.all_reduce_async({&sum, 1, kInt}, ReduceOp::kSum);
+        Work fourth = communicator.receive_async({received[1].data(), kLarge, kInt}, left);
+        Work fifth = communicator.send_async({sent[1].data(), kLarge, kInt}, right);
         third.wait();
         expect(first.test() && second.test(), "the collective overtook a message");
         expect(sum == 3, "a wrong sum");
@@ -190,22 +190,22 @@ TEST_CASE("a message may end before one that was issued earlier") {
         Ints data(1);
         if (communicator.rank() == 0) {
           Ints other(1);
-          Work late = communicator.receive_async(other.data(), 1, kInt, 2);
-          Work early = communicator.receive_async(data.data(), 1, kInt, 1);
+          Work late = communicator.receive_async({other.data(), 1, kInt}, 2);
+          Work early = communicator.receive_async({data.data(), 1, kInt}, 1);
           std::vector<std::string> ends;
           late.when_done([&](const Error*) { ends.emplace_back("late"); });
           early.when_done([&](const Error*) { ends.emplace_back("early"); });
           early.wait();
           expect(!late.test(), "what rank 2 has not sent is here");
-          communicator.send(data.data(), 1, kInt, 2);
+          communicator.send({data.data(), 1, kInt}, 2);
           late.wait();
           expect(ends == std::vector<std::string>{"early", "late"},
                  "callbacks in the order of ends");
         } else if (communicator.rank() == 1) {
-          communicator.send(data.data(), 1, kInt, 0);
+          communicator.send({data.data(), 1, kInt}, 0);
         } else {
-          communicator.receive(data.data(), 1, kInt, 0);
-          communicator.send(data.data(), 1, kInt, 0);
+          communicator.receive({data.data(), 1, kInt}, 0);
+          communicator.send({data.data(), 1, kInt}, 0);
         }
       },
       patient());
@@ -220,7 +220,7 @@ TEST_CASE("a long message makes progress while its rank waits for later small on
         Ints long_one = content(kLarge, 0);
         Ints small(1, 7);
         if (communicator.rank() == 1) {
-          communicator.receive(long_one.data(), kLarge, kInt, 0);
+          communicator.receive({long_one.data(), kLarge, kInt}, 0);
           expect_content(long_one, 0);
           has_come = true;
           return;
@@ -228,11 +228,11 @@ TEST_CASE("a long message makes progress while its rank waits for later small on
         const bool sends_long = communicator.rank() == 0;
         const int other = sends_long ? 2 : 0;
         Work sent;
-        if (sends_long) sent = communicator.send_async(long_one.data(), kLarge, kInt, 1);
+        if (sends_long) sent = communicator.send_async({long_one.data(), kLarge, kInt}, 1);
         for (int goes_on = 1; goes_on == 1;) {
-          Work told = communicator.receive_async(small.data(), 1, kInt, other);
+          Work told = communicator.receive_async({small.data(), 1, kInt}, other);
           const Ints mine(1, sends_long && has_come ? 0 : 1);
-          communicator.send_async(mine.data(), 1, kInt, other).wait();
+          communicator.send_async({mine.data(), 1, kInt}, other).wait();
           told.wait();
           goes_on = sends_long ? mine[0] : small[0];
         }
@@ -255,9 +255,9 @@ TEST_CASE("small messages complete in any order of waits, alone and many") {
           std::vector<Ints> received(static_cast<std::size_t>(number), Ints(2));
           for (int i = 0; i < number; ++i) {
             sent.push_back(content(2, communicator.rank(), i));
-            works.push_back(communicator.receive_async(received[static_cast<std::size_t>(i)].data(),
-                                                       2, kInt, other));
-            works.push_back(communicator.send_async(sent.back().data(), 2, kInt, other));
+            works.push_back(communicator.receive_async(
+                {received[static_cast<std::size_t>(i)].data(), 2, kInt}, other));
+            works.push_back(communicator.send_async({sent.back().data(), 2, kInt}, other));
           }
           if (is_backward) std::ranges::reverse(works);
           for (Work& work : works) work.wait();
@@ -282,19 +282,19 @@ TEST_CASE("a wait for a small message that does not match reports both calls") {
     Ints data(3);
     for (int round = 0; round < 3; ++round) {
       if (rank == 0) {
-        communicator.receive_async(data.data(), 2, kInt, 1).wait();
+        communicator.receive_async({data.data(), 2, kInt}, 1).wait();
       } else {
-        communicator.send(data.data(), 2, kInt, 0);
+        communicator.send({data.data(), 2, kInt}, 0);
       }
     }
     if (rank == 1) {
       while (!is_awaited) std::this_thread::yield();
-      communicator.send(data.data(), 3, kInt, 0);
+      communicator.send({data.data(), 3, kInt}, 0);
       has_left = true;
       return;
     }
-    Work first = communicator.receive_async(data.data(), 2, kInt, 1);
-    Work second = communicator.receive_async(data.data(), 2, kInt, 1);
+    Work first = communicator.receive_async({data.data(), 2, kInt}, 1);
+    Work second = communicator.receive_async({data.data(), 2, kInt}, 1);
     is_awaited = true;
     while (!has_left) std::this_thread::yield();
     const RankOutcome heard = outcome_of([&] { first.wait(); });
@@ -316,9 +316,9 @@ TEST_CASE("persistent messages are started again in any order") {
         const int left = after(communicator, -1);
         Ints mine(kLarge);
         Ints theirs(kLarge);
-        Work receive = communicator.receive_async(theirs.data(), kLarge, kInt, left, persistent);
-        Work send =
-            communicator.send_async(mine.data(), kLarge, kInt, after(communicator, 1), persistent);
+        Work receive = communicator.receive_async({theirs.data(), kLarge, kInt}, left, persistent);
+        Work send = communicator.send_async({mine.data(), kLarge, kInt}, after(communicator, 1),
+                                            persistent);
         for (int number = 0; number < 6; ++number) {
           std::ranges::copy(content(kLarge, communicator.rank(), number), mine.begin());
           (number % 2 == 0 ? receive : send).start();
@@ -339,19 +339,19 @@ TEST_CASE("a message of one thread makes progress while another thread waits") {
         Ints ping = content(kLarge, communicator.rank());
         Ints pong(kLarge);
         if (communicator.rank() == 1) {
-          communicator.receive(pong.data(), kLarge, kInt, 0);
+          communicator.receive({pong.data(), kLarge, kInt}, 0);
           expect_content(pong, 0);
-          communicator.send(ping.data(), kLarge, kInt, 0);
+          communicator.send({ping.data(), kLarge, kInt}, 0);
           return;
         }
         std::atomic<bool> has_issued{false};
         std::thread waiter([&] {
-          Work work = communicator.receive_async(pong.data(), kLarge, kInt, 1);
+          Work work = communicator.receive_async({pong.data(), kLarge, kInt}, 1);
           has_issued = true;
           work.wait();
         });
         while (!has_issued) std::this_thread::yield();
-        communicator.send(ping.data(), kLarge, kInt, 1);
+        communicator.send({ping.data(), kLarge, kInt}, 1);
         waiter.join();
         expect_content(pong, 1);
       },
@@ -369,18 +369,18 @@ TEST_CASE("a message issued by a callback runs beside those in flight") {
         Ints last(1);
         const int other = 1 - communicator.rank();
         if (communicator.rank() == 1) {
-          communicator.send(question.data(), 1, kInt, 0);
-          communicator.receive(answer.data(), kLarge, kInt, 0);
+          communicator.send({question.data(), 1, kInt}, 0);
+          communicator.receive({answer.data(), kLarge, kInt}, 0);
           expect_content(answer, 0);
-          communicator.send(question.data(), 1, kInt, 0);
+          communicator.send({question.data(), 1, kInt}, 0);
           return;
         }
         Work sent;
-        Work first = communicator.receive_async(question.data(), 1, kInt, other);
-        Work second = communicator.receive_async(last.data(), 1, kInt, other);
+        Work first = communicator.receive_async({question.data(), 1, kInt}, other);
+        Work second = communicator.receive_async({last.data(), 1, kInt}, other);
         first.when_done([&](const Error* failure) {
           if (failure == nullptr) {
-            sent = communicator.send_async(answer.data(), kLarge, kInt, other);
+            sent = communicator.send_async({answer.data(), kLarge, kInt}, other);
           }
         });
         second.wait();

@@ -20,8 +20,8 @@ int run(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     data[i] = static_cast<std::int32_t>(i) + communicator.rank();
   }
-  communicator.all_reduce(data.data(), data.data(), count, kolo::ElementType::kInt32,
-                          kolo::ReduceOp::kSum, {.algorithm = "hierarchical"});
+  communicator.all_reduce({data.data(), count, kolo::ElementType::kInt32}, kolo::ReduceOp::kSum,
+                          {.algorithm = "hierarchical"});
   const int size = communicator.size();
   for (std::size_t i = 0; i < count; ++i) {
     const auto expected = size * static_cast<std::int32_t>(i) + size * (size - 1) / 2;

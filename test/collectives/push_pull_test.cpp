@@ -1,5 +1,6 @@
 // Parameter server through the communicator: one server, several, or one in every rank, with and
 // without an update.
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <initializer_list>
@@ -68,9 +69,9 @@ void push_pull(Communicator& communicator, const ServerPlan& plan, const Run& ru
   std::vector<double> out(run.count, -99);
   double* pulled = run.is_in_place ? in.data() : out.data();
   const bool is_worker = works(plan, rank);
-  communicator.push_pull(is_worker ? in.data() : nullptr, is_worker ? pulled : nullptr, run.count,
-                         ElementType::kFloat64, run.op, plan,
-                         run.has_update ? add_index(updated) : ServerUpdate{});
+  communicator.push_pull({is_worker ? in.data() : nullptr, run.count, ElementType::kFloat64},
+                         {is_worker ? pulled : nullptr, run.count, ElementType::kFloat64}, run.op,
+                         plan, run.has_update ? add_index(updated) : ServerUpdate{});
   if (!is_worker) return;
   for (std::size_t i = 0; i < run.count; ++i) {
     double expected = sum_of(plan, communicator.size(), i);
@@ -97,11 +98,11 @@ void push_then_pull(Communicator& communicator, const ServerPlan& plan, const Ru
   std::vector<double> held(serves(plan, rank) ? chunk_count(run.count, chunks, chunk) : 0);
   std::vector<double> pulled(run.count, -99);
   const bool is_worker = works(plan, rank);
-  double* kept = serves(plan, rank) ? held.data() : nullptr;
-  Work push = communicator.push_async(is_worker ? gradients.data() : nullptr, kept, run.count,
-                                      ElementType::kFloat64, run.op, plan,
-                                      run.has_update ? add_index(updated) : ServerUpdate{});
-  communicator.pull(kept, is_worker ? pulled.data() : nullptr, run.count, ElementType::kFloat64,
+
+  Work push = communicator.push_async(
+      {is_worker ? gradients.data() : nullptr, run.count, ElementType::kFloat64}, held, run.op,
+      plan, run.has_update ? add_index(updated) : ServerUpdate{});
+  communicator.pull(held, {is_worker ? pulled.data() : nullptr, run.count, ElementType::kFloat64},
                     plan);
   push.wait();
   for (std::size_t i = 0; is_worker && i < run.count; ++i) {
@@ -149,7 +150,7 @@ TEST_CASE("a rank without input or output in a push or a pull passes null") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store);
     const ServerPlan plan{false, {0}};
-    double data[2] = {1, 2};
+    std::array<double, 2> data{1, 2};
     const auto refused = [&](const char* why, const auto& call) {
       try {
         call();
@@ -159,19 +160,19 @@ TEST_CASE("a rank without input or output in a push or a pull passes null") {
       }
       expect(false, std::string("not refused: ") + why);
     };
-    const auto type = ElementType::kFloat64;
+
     if (rank == 0) {
       refused("a dedicated server gives no data: pass null for 'in'",
-              [&] { communicator.push(data, data, 2, type, ReduceOp::kSum, plan); });
+              [&] { communicator.push(data, data, ReduceOp::kSum, plan); });
       refused("a dedicated server gets no data: pass null for 'out'",
-              [&] { communicator.pull(data, data, 2, type, plan); });
+              [&] { communicator.pull(data, data, plan); });
     } else {
       refused("a worker that is no server gets no data: pass null for 'out'",
-              [&] { communicator.push(data, data, 2, type, ReduceOp::kSum, plan); });
+              [&] { communicator.push(data, data, ReduceOp::kSum, plan); });
       refused("a worker that is no server gives no data: pass null for 'in'",
-              [&] { communicator.pull(data, data, 2, type, plan); });
+              [&] { communicator.pull(data, data, plan); });
     }
-    refused("choose", [&] { communicator.pull(nullptr, data, 2, type, ServerPlan{true, {0}}); });
+    refused("use only one of these", [&] { communicator.pull({}, data, ServerPlan{true, {0}}); });
     communicator.barrier();  // nothing was issued above
   });
   for (const auto& outcome : outcomes) {
@@ -219,8 +220,8 @@ TEST_CASE("an update that throws ends the job with its text") {
     Communicator communicator(rank, 2, store);
     double value = 1;
     double* data = rank == 0 ? nullptr : &value;
-    communicator.push_pull(data, data, 1, ElementType::kFloat64, ReduceOp::kSum, {false, {0}},
-                           [](std::size_t, std::span<std::byte>) {
+    communicator.push_pull({data, 1, ElementType::kFloat64}, {data, 1, ElementType::kFloat64},
+                           ReduceOp::kSum, {false, {0}}, [](std::size_t, std::span<std::byte>) {
                              throw std::runtime_error("the learning rate is not a number");
                            });
   });
@@ -238,7 +239,8 @@ TEST_CASE("ranks with different server plans are an error that names both") {
     double value = 1;
     const ServerPlan plan{false, {rank == 2 ? 1 : 0}};
     double* data = serves(plan, rank) ? nullptr : &value;
-    communicator.push_pull(data, data, 1, ElementType::kFloat64, ReduceOp::kSum, plan);
+    communicator.push_pull({data, 1, ElementType::kFloat64}, {data, 1, ElementType::kFloat64},
+                           ReduceOp::kSum, plan);
     communicator.barrier();
   });
   for (const auto& outcome : outcomes) {

@@ -103,8 +103,9 @@ void check_all_reduce(Communicator& communicator, const Case& of, const Bytes& w
       for (const int buckets : {1, 2, 7}) {
         Bytes out(in.size());
         in_buckets(buckets, [&](std::size_t begin, std::size_t count) {
-          communicator.all_reduce(in.data() + begin * width, out.data() + begin * width, count,
-                                  of.type, of.op, {.algorithm = name, .segment_bytes = segment});
+          communicator.all_reduce({in.data() + begin * width, count, of.type},
+                                  {out.data() + begin * width, count, of.type}, of.op,
+                                  {.algorithm = name, .segment_bytes = segment});
         });
         expect_bits(out, wanted, "all_reduce by '" + name + "' in " + std::to_string(buckets));
       }
@@ -137,26 +138,31 @@ void check_others(Communicator& communicator, const Case& of, const Bytes& wante
   const int size = communicator.size();
   for (const std::string& name : names_that_may(Collective::kReduceScatter, size)) {
     Bytes shares(in.size());
-    communicator.reduce_scatter(in.data(), shares.data(), kCount, of.type, of.op,
-                                {.algorithm = name});
+    communicator.reduce_scatter(
+        {in.data(), kCount, of.type},
+        {shares.data(), chunk_count(kCount, communicator.size(), communicator.rank()), of.type},
+        of.op, {.algorithm = name});
     Bytes out(in.size());
-    communicator.all_gather(shares.data(), out.data(), kCount, of.type);
+    communicator.all_gather(
+        {shares.data(), chunk_count(kCount, communicator.size(), communicator.rank()), of.type},
+        {out.data(), kCount, of.type});
     expect_bits(out, wanted, "reduce_scatter by '" + name + "'");
   }
   if (of.op != ReduceOp::kAverage) {
     Bytes out(in.size());
-    communicator.scan(in.data(), out.data(), kCount, of.type, of.op);
+    communicator.scan({in.data(), kCount, of.type}, {out.data(), kCount, of.type}, of.op);
     expect_bits(out, folded(communicator.rank() + 1, of.type, of.op), "scan");
   }
   for (const std::string& name : names_that_may(Collective::kReduce, size)) {
     const int root = size - 1;
     Bytes out(in.size());
-    communicator.reduce(in.data(), out.data(), kCount, of.type, of.op, root, {.algorithm = name});
+    communicator.reduce({in.data(), kCount, of.type}, {out.data(), kCount, of.type}, root, of.op,
+                        {.algorithm = name});
     if (communicator.rank() == root) expect_bits(out, wanted, "reduce by '" + name + "'");
   }
   for (const std::string& name : names_that_may(Collective::kPushPull, size)) {
     Bytes out(in.size());
-    communicator.push_pull(in.data(), out.data(), kCount, of.type, of.op,
+    communicator.push_pull({in.data(), kCount, of.type}, {out.data(), kCount, of.type}, of.op,
                            {.everywhere = true, .servers = {}}, {}, {.algorithm = name});
     expect_bits(out, wanted, "push_pull by '" + name + "'");
   }
@@ -198,8 +204,7 @@ TEST_CASE("invariant: an algorithm with another order is refused if the order ma
         std::vector<float> data(10, 1.0F);
         const auto reduce = [&](ElementType type, ReduceOp op) {
           return outcome_of([&] {
-            communicator.all_reduce(data.data(), data.data(), data.size(), type, op,
-                                    {.algorithm = "ring"});
+            communicator.all_reduce({data.data(), data.size(), type}, op, {.algorithm = "ring"});
           });
         };
         const RankOutcome refused = reduce(ElementType::kFloat32, ReduceOp::kSum);
@@ -224,8 +229,7 @@ TEST_CASE("ordered: every run has the same bits and the same prices") {
         size, transport,
         [&](Communicator& communicator) {
           Bytes data = contribution(communicator.rank(), ElementType::kFloat32);
-          communicator.all_reduce(data.data(), data.data(), kCount, ElementType::kFloat32,
-                                  ReduceOp::kSum);
+          communicator.all_reduce({data.data(), kCount, ElementType::kFloat32}, ReduceOp::kSum);
           std::vector<double> times;
           for (const Prediction& of : communicator.predict(Collective::kAllReduce, data.size())) {
             times.push_back(of.time_us);

@@ -59,8 +59,8 @@ void reduce(Communicator& communicator, const Case& c) {
   const int size = communicator.size();
   Data in = given(communicator.rank(), 0, c.count);
   Data out = c.is_in_place ? in : Data(c.count, kUntouched);
-  communicator.reduce(c.is_in_place ? out.data() : in.data(), out.data(), c.count, kInt,
-                      ReduceOp::kSum, c.root, c.options);
+  communicator.reduce({c.is_in_place ? out.data() : in.data(), c.count, kInt},
+                      {out.data(), c.count, kInt}, c.root, ReduceOp::kSum, c.options);
   const bool is_root = communicator.rank() == c.root;
   expect_elements(
       out, 0, c.count,
@@ -82,8 +82,9 @@ void gather(Communicator& communicator, const Case& c) {
   const bool is_in_place = c.is_in_place && rank == c.root;
   if (is_in_place)
     std::copy(in.begin(), in.end(), out.begin() + static_cast<std::ptrdiff_t>(first));
-  communicator.gather(is_in_place ? out.data() + first : in.data(), out.data(), c.count, kInt,
-                      c.root, c.options);
+  communicator.gather({is_in_place ? out.data() + first : in.data(),
+                       chunk_count(c.count, communicator.size(), communicator.rank()), kInt},
+                      {out.data(), c.count, kInt}, c.root, c.options);
   for (int owner = 0; owner < size; ++owner) {
     const std::size_t begin = chunk_begin(c.count, size, owner);
     const std::size_t count = chunk_count(c.count, size, owner);
@@ -103,7 +104,9 @@ void scatter(Communicator& communicator, const Case& c) {
   Data in = given(c.root, 0, rank == c.root ? c.count : 0);
   Data out(mine, kUntouched);
   const bool is_in_place = c.is_in_place && rank == c.root;
-  communicator.scatter(in.data(), is_in_place ? in.data() + first : out.data(), c.count, kInt,
+  communicator.scatter({in.data(), c.count, kInt},
+                       {is_in_place ? in.data() + first : out.data(),
+                        chunk_count(c.count, communicator.size(), communicator.rank()), kInt},
                        c.root, c.options);
   if (is_in_place) {
     expect_elements(
@@ -119,7 +122,8 @@ void all_to_all(Communicator& communicator, const Case& c) {
   const std::size_t share = c.count / size;
   const Data in = given(communicator.rank(), 0, share * size);
   Data out(share * size, kUntouched);
-  communicator.all_to_all(in.data(), out.data(), share * size, kInt, c.options);
+  communicator.all_to_all({in.data(), share * size, kInt}, {out.data(), share * size, kInt},
+                          c.options);
   const std::size_t first = share * static_cast<std::size_t>(communicator.rank());
   for (int giver = 0; giver < communicator.size(); ++giver) {
     const auto begin = out.begin() + static_cast<std::ptrdiff_t>(share) * giver;
@@ -132,8 +136,8 @@ void all_to_all(Communicator& communicator, const Case& c) {
 void scan(Communicator& communicator, const Case& c) {
   const Data in = given(communicator.rank(), 0, c.count);
   Data out = c.is_in_place ? in : Data(c.count, kUntouched);
-  communicator.scan(c.is_in_place ? out.data() : in.data(), out.data(), c.count, kInt,
-                    ReduceOp::kSum, c.options);
+  communicator.scan({c.is_in_place ? out.data() : in.data(), c.count, kInt},
+                    {out.data(), c.count, kInt}, ReduceOp::kSum, c.options);
   expect_elements(
       out, 0, c.count, [&](std::size_t i) { return sum_of(communicator.rank() + 1, i); }, c);
 }
@@ -142,8 +146,8 @@ void exclusive_scan(Communicator& communicator, const Case& c) {
   const int rank = communicator.rank();
   const Data in = given(rank, 0, c.count);
   Data out = c.is_in_place ? in : Data(c.count, kUntouched);
-  communicator.exclusive_scan(c.is_in_place ? out.data() : in.data(), out.data(), c.count, kInt,
-                              ReduceOp::kSum, c.options);
+  communicator.exclusive_scan({c.is_in_place ? out.data() : in.data(), c.count, kInt},
+                              {out.data(), c.count, kInt}, ReduceOp::kSum, c.options);
   expect_elements(
       out, 0, c.count,
       [&](std::size_t i) {

@@ -99,22 +99,28 @@ void call(Communicator& communicator, const Case& c, Data<T>& data, ReduceOp op,
   const T* in = data.in.data();
   switch (c.collective) {
     case Collective::kAllReduce:
-      return communicator.all_reduce(in, data.out, c.count, kType, op, options);
+      return communicator.all_reduce({in, c.count, kType}, {data.out, c.count, kType}, op, options);
     case Collective::kReduceScatter:
-      return communicator.reduce_scatter(in, data.out, c.count, kType, op, options);
+      return communicator.reduce_scatter(
+          {in, c.count, kType},
+          {data.out, chunk_count(c.count, communicator.size(), communicator.rank()), kType}, op,
+          options);
     case Collective::kReduce:
-      return communicator.reduce(in, data.out, c.count, kType, op, 0, options);
+      return communicator.reduce({in, c.count, kType}, {data.out, c.count, kType}, 0, op, options);
     case Collective::kScan:
-      return communicator.scan(in, data.out, c.count, kType, op, options);
+      return communicator.scan({in, c.count, kType}, {data.out, c.count, kType}, op, options);
     case Collective::kExclusiveScan:
-      return communicator.exclusive_scan(in, data.out, c.count, kType, op, options);
+      return communicator.exclusive_scan({in, c.count, kType}, {data.out, c.count, kType}, op,
+                                         options);
     default:
       ServerPlan plan{.everywhere = !c.has_server, .servers = {}};
       if (c.has_server) plan.servers = {0};
       if (c.has_server && communicator.rank() == 0) in = nullptr;
       if (c.collective == Collective::kPush)
-        return communicator.push(in, data.out, c.count, kType, op, plan, {}, options);
-      return communicator.push_pull(in, data.out, c.count, kType, op, plan, {}, options);
+        return communicator.push({in, c.count, kType}, {data.out, data.gets, kType}, op, plan, {},
+                                 options);
+      return communicator.push_pull({in, c.count, kType}, {data.out, c.count, kType}, op, plan, {},
+                                    options);
   }
 }
 
@@ -168,8 +174,8 @@ TEMPLATE_TEST_CASE("every algorithm's scaled sum has the bits of scaling first",
 TEST_CASE("each rank scales by its own factor, in float64 and in long segments") {
   run_ranks(4, transports_under_test().front(), [](Communicator& communicator) {
     std::vector<double> data(100'003, 3);
-    communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat64,
-                            ReduceOp::kScaledSum, {.scale = std::pow(10, communicator.rank())});
+    communicator.all_reduce(data, ReduceOp::kScaledSum,
+                            {.scale = std::pow(10, communicator.rank())});
     expect(data == std::vector<double>(data.size(), 3333), "3 + 30 + 300 + 3000");
   });
 }
@@ -178,20 +184,19 @@ TEST_CASE("persistent and asynchronous scaled sums keep their factor") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     float in = 1, out = 0;
     const double scale = communicator.rank() + 1;
-    Work planned =
-        communicator.all_reduce_async(&in, &out, 1, ElementType::kFloat32, ReduceOp::kScaledSum,
-                                      {.is_persistent = true, .scale = scale});
+    Work planned = communicator.all_reduce_async(
+        {&in, 1, ElementType::kFloat32}, {&out, 1, ElementType::kFloat32}, ReduceOp::kScaledSum,
+        {.is_persistent = true, .scale = scale});
     for (in = 1; in < 4; ++in) {
       planned.start();
       planned.wait();
       expect(out == 3 * in, "once, and twice");
     }
     communicator
-        .all_reduce_async(&in, &in, 1, ElementType::kFloat32, ReduceOp::kScaledSum,
-                          {.scale = scale})
+        .all_reduce_async({&in, 1, ElementType::kFloat32}, ReduceOp::kScaledSum, {.scale = scale})
         .wait();
     expect(in == 12, "in place");
-    communicator.all_reduce(&in, &in, 1, ElementType::kFloat32, ReduceOp::kSum);
+    communicator.all_reduce({&in, 1, ElementType::kFloat32}, ReduceOp::kSum);
     expect(in == 24, "the next operation scales nothing");
   });
 }
@@ -200,8 +205,9 @@ TEST_CASE("scaled sums work with uneven shares") {
   run_ranks(3, "inproc", [](Communicator& communicator) {
     const std::size_t counts[] = {5, 0, 200};
     std::vector<float> in(205, 2), out(200);
-    communicator.reduce_scatter_v(in.data(), out.data(), counts, ElementType::kFloat32,
-                                  ReduceOp::kScaledSum, {.scale = communicator.rank() + 0.5});
+    communicator.reduce_scatter_v(
+        in, std::span(out).first(counts[static_cast<std::size_t>(communicator.rank())]), counts,
+        ReduceOp::kScaledSum, {.scale = communicator.rank() + 0.5});
     if (communicator.rank() == 2) expect(out == std::vector<float>(200, 9), "1 + 3 + 5");
   });
 }

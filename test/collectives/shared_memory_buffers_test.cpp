@@ -63,7 +63,8 @@ struct Case {
 void all_reduce(Case& c, Memory& in, Memory& out) {
   in.fill(c.rank(), c.round, 0, kCount);
   std::int32_t* const result = c.is_in_place ? in.data() : out.data();
-  c.communicator.all_reduce(in.data(), result, kCount, kType, ReduceOp::kSum, c.call);
+  c.communicator.all_reduce({in.data(), kCount, kType}, {result, kCount, kType}, ReduceOp::kSum,
+                            c.call);
   for (std::size_t i = 0; i < kCount; ++i) expect(result[i] == c.sum(i), [&] { return c.where(); });
   if (c.is_in_place) return;
   for (std::size_t i = 0; i < kCount; ++i)
@@ -74,7 +75,10 @@ void reduce_scatter(Case& c, Memory& in, Memory& out) {
   in.fill(c.rank(), c.round, 0, kCount);
   const std::size_t begin = c.begin(c.rank());
   std::int32_t* const result = c.is_in_place ? in.data() + begin : out.data();
-  c.communicator.reduce_scatter(in.data(), result, kCount, kType, ReduceOp::kSum, c.call);
+  c.communicator.reduce_scatter(
+      {in.data(), kCount, kType},
+      {result, chunk_count(kCount, c.communicator.size(), c.communicator.rank()), kType},
+      ReduceOp::kSum, c.call);
   for (std::size_t i = 0; i < c.count(c.rank()); ++i)
     expect(result[i] == c.sum(begin + i), [&] { return c.where(); });
 }
@@ -83,7 +87,9 @@ void all_gather(Case& c, Memory& in, Memory& out) {
   const std::size_t begin = c.begin(c.rank());
   in.fill(c.rank(), c.round, begin, c.count(c.rank()));
   std::int32_t* const result = c.is_in_place ? in.data() : out.data();
-  c.communicator.all_gather(in.data() + begin, result, kCount, kType, c.call);
+  c.communicator.all_gather(
+      {in.data() + begin, chunk_count(kCount, c.communicator.size(), c.communicator.rank()), kType},
+      {result, kCount, kType}, c.call);
   for (int r = 0; r < c.size(); ++r) {
     for (std::size_t i = c.begin(r); i < c.begin(r) + c.count(r); ++i)
       expect(result[i] == value(r, i, c.round), [&] { return c.where(); });
@@ -93,7 +99,7 @@ void all_gather(Case& c, Memory& in, Memory& out) {
 void broadcast(Case& c, Memory& in, Memory&) {
   const int root = c.round % c.size();
   if (c.rank() == root) in.fill(root, c.round, 0, kCount);
-  c.communicator.broadcast(in.data(), kCount, kType, root, c.call);
+  c.communicator.broadcast({in.data(), kCount, kType}, root, c.call);
   for (std::size_t i = 0; i < kCount; ++i)
     expect(in.data()[i] == value(root, i, c.round), [&] { return c.where(); });
 }
@@ -103,7 +109,7 @@ void all_to_all(Case& c, Memory& in, Memory& out) {
   const std::size_t count = each * static_cast<std::size_t>(c.size());
   in.fill(c.rank(), c.round, 0, count);
   std::int32_t* const result = c.is_in_place ? in.data() : out.data();
-  c.communicator.all_to_all(in.data(), result, count, kType, c.call);
+  c.communicator.all_to_all({in.data(), count, kType}, {result, count, kType}, c.call);
   const std::size_t mine = each * static_cast<std::size_t>(c.rank());
   for (int r = 0; r < c.size(); ++r) {
     for (std::size_t i = 0; i < each; ++i) {
@@ -180,7 +186,8 @@ TEST_CASE("push_pull with a server in every rank works in memory shared with pee
         plan.everywhere = true;
         for (int round = 0; round < 3; ++round) {
           memory.fill(communicator.rank(), round, 0, kCount);
-          communicator.push_pull(memory.data(), memory.data(), kCount, kType, ReduceOp::kSum, plan);
+          communicator.push_pull({memory.data(), kCount, kType}, {memory.data(), kCount, kType},
+                                 ReduceOp::kSum, plan);
           for (std::size_t i = 0; i < kCount; ++i) {
             expect(memory.data()[i] == value(0, i, round) + value(1, i, round) + value(2, i, round),
                    "a sum");
@@ -201,7 +208,7 @@ TEST_CASE("memory may be used in parts, freed between operations, and kept to th
           auto* const data =
               reinterpret_cast<std::int32_t*>(memory.get() + 4 * static_cast<std::size_t>(round));
           for (std::size_t i = 0; i < kCount; ++i) data[i] = value(communicator.rank(), i, round);
-          communicator.all_reduce(data, data, kCount, kType, ReduceOp::kMax);
+          communicator.all_reduce({data, kCount, kType}, ReduceOp::kMax);
           expect(data[kCount - 1] == value(1, kCount - 1, round), "the greater one");
           last = memory;
         }
@@ -209,7 +216,7 @@ TEST_CASE("memory may be used in parts, freed between operations, and kept to th
         Communicator other = communicator.duplicate();
         auto* const data = reinterpret_cast<std::int32_t*>(last.get());
         data[0] = 1;
-        other.all_reduce(data, data, kCount, kType, ReduceOp::kSum);
+        other.all_reduce({data, kCount, kType}, ReduceOp::kSum);
         expect(data[0] == 2, "a sum");
       });
     }
@@ -228,8 +235,8 @@ TEST_CASE("ranks that all send first do not block while the channel has room") {
         for (int round = 0; round < 120; ++round) {
           std::int32_t* const data = round % 2 == 0 ? allocated.data() : plain.data();
           for (std::size_t i = 0; i < kShort; ++i) data[i] = value(communicator.rank(), i, round);
-          communicator.send(data, kShort, kType, peer);
-          communicator.receive(got.data(), kShort, kType, peer);
+          communicator.send({data, kShort, kType}, peer);
+          communicator.receive({got.data(), kShort, kType}, peer);
           for (std::size_t i = 0; i < kShort; ++i)
             expect(got[i] == value(peer, i, round),
                    [&] { return "round " + std::to_string(round); });

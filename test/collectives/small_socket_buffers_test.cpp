@@ -39,29 +39,32 @@ void run_one(Communicator& c, Collective collective, const CallOptions& options)
   const std::size_t share = chunk_count(kCount, size, c.rank());
   auto data = gifts(c.rank());
   if (collective == Collective::kAllReduce) {
-    c.all_reduce(data.data(), data.data(), kCount, kType, ReduceOp::kSum, options);
+    c.all_reduce({data.data(), kCount, kType}, ReduceOp::kSum, options);
     expect_sums(data, 0, size);
   } else if (collective == Collective::kReduceScatter) {
     std::vector<std::int32_t> out(share);
-    c.reduce_scatter(data.data(), out.data(), kCount, kType, ReduceOp::kSum, options);
+    c.reduce_scatter({data.data(), kCount, kType},
+                     {out.data(), chunk_count(kCount, c.size(), c.rank()), kType}, ReduceOp::kSum,
+                     options);
     expect_sums(out, first, size);
   } else if (collective == Collective::kAllGather) {
     std::vector<std::int32_t> out(kCount);
     const auto all = gifts(0);
-    c.all_gather(all.data() + first, out.data(), kCount, kType, options);
+    c.all_gather({all.data() + first, chunk_count(kCount, c.size(), c.rank()), kType},
+                 {out.data(), kCount, kType}, options);
     expect(out == all, "what was gathered");
   } else if (collective == Collective::kAllToAll) {
-    c.all_to_all(data.data(), data.data(), kCount, kType, options);
+    c.all_to_all({data.data(), kCount, kType}, {data.data(), kCount, kType}, options);
     for (std::size_t i = 0; i < kCount; ++i) {
       const auto from = static_cast<int>(i / share);
       expect(data[i] == given(from, first + i % share),
              [&] { return "element " + std::to_string(i); });
     }
   } else if (collective == Collective::kBroadcast) {
-    c.broadcast(data.data(), kCount, kType, size - 1, options);
+    c.broadcast({data.data(), kCount, kType}, size - 1, options);
     expect(data == gifts(size - 1), "what was broadcast");
   } else if (collective == Collective::kReduce) {
-    c.reduce(data.data(), data.data(), kCount, kType, ReduceOp::kSum, 0, options);
+    c.reduce({data.data(), kCount, kType}, 0, ReduceOp::kSum, options);
     if (c.rank() == 0) expect_sums(data, 0, size);
   }
 }

@@ -32,24 +32,31 @@ TEST_CASE("each rank sends exactly the bytes of the formula") {
     const CallOptions by_ring{.algorithm = "ring"};
     const auto sent = [&] { return communicator.statistics().payload_bytes_sent; };
     auto before = sent();
-    communicator.all_reduce(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum,
-                            by_ring);
+    communicator.all_reduce({in.data(), count, ElementType::kFloat32},
+                            {out.data(), count, ElementType::kFloat32}, ReduceOp::kSum, by_ring);
     expect_sent(communicator, before, ring_all_reduce_sent(rank, size, count), "all_reduce");
     before = sent();
-    communicator.reduce_scatter(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum,
-                                by_ring);
+    communicator.reduce_scatter(
+        {in.data(), count, ElementType::kFloat32},
+        {out.data(), chunk_count(count, communicator.size(), communicator.rank()),
+         ElementType::kFloat32},
+        ReduceOp::kSum, by_ring);
     expect_sent(communicator, before, ring_reduce_scatter_sent(rank, size, count),
                 "reduce_scatter");
     before = sent();
-    communicator.all_gather(in.data(), out.data(), count, ElementType::kFloat32, by_ring);
+    communicator.all_gather(
+        {in.data(), chunk_count(count, communicator.size(), communicator.rank()),
+         ElementType::kFloat32},
+        {out.data(), count, ElementType::kFloat32}, by_ring);
     expect_sent(communicator, before, ring_all_gather_sent(rank, size, count), "all_gather");
     before = sent();
-    communicator.broadcast(out.data(), count, ElementType::kFloat32, size - 1,
+    communicator.broadcast({out.data(), count, ElementType::kFloat32}, size - 1,
                            {.algorithm = "binomial_tree"});
     expect_sent(communicator, before, binomial_tree_broadcast_sent(rank, size, size - 1, count),
                 "broadcast");
     before = sent();
-    communicator.push_pull(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum,
+    communicator.push_pull({in.data(), count, ElementType::kFloat32},
+                           {out.data(), count, ElementType::kFloat32}, ReduceOp::kSum,
                            {.everywhere = true, .servers = {}});
     ParameterServerRequest servers{.rank = rank, .size = size, .servers = {}, .servers_work = true};
     for (int server = 0; server < size; ++server) servers.servers.push_back(server);

@@ -78,23 +78,26 @@ UserReduceOp reducer_of(const Case& c) {
 void call(Communicator& communicator, const Case& c, const void* in, void* out,
           const UserReduceOp& reducer) {
   const CallOptions options{.algorithm = c.algorithm};
+  const ConstBuffer all(in, c.count, reducer);
+  const Buffer to(out, c.count, reducer);
+  const Buffer chunk(out, chunk_count(c.count, communicator.size(), communicator.rank()), reducer);
   switch (c.collective) {
     case Collective::kAllReduce:
-      return communicator.all_reduce(in, out, c.count, reducer, options);
+      return communicator.all_reduce(all, to, reducer, options);
     case Collective::kReduceScatter:
-      return communicator.reduce_scatter(in, out, c.count, reducer, options);
+      return communicator.reduce_scatter(all, chunk, reducer, options);
     case Collective::kReduce:
-      return communicator.reduce(in, out, c.count, reducer, c.root, options);
+      return communicator.reduce(all, to, c.root, reducer, options);
     case Collective::kScan:
-      return communicator.scan(in, out, c.count, reducer, options);
+      return communicator.scan(all, to, reducer, options);
     case Collective::kExclusiveScan:
-      return communicator.exclusive_scan(in, out, c.count, reducer, options);
+      return communicator.exclusive_scan(all, to, reducer, options);
     case Collective::kPush:
-      return communicator.push(in, out, c.count, reducer, {.everywhere = true, .servers = {}}, {},
+      return communicator.push(all, chunk, reducer, {.everywhere = true, .servers = {}}, {},
                                options);
     default:
-      return communicator.push_pull(in, out, c.count, reducer, {.everywhere = true, .servers = {}},
-                                    {}, options);
+      return communicator.push_pull(all, to, reducer, {.everywhere = true, .servers = {}}, {},
+                                    options);
   }
 }
 
@@ -207,7 +210,8 @@ TEST_CASE("a user function reduces uneven shares") {
     for (std::size_t i = 0; i < 205; ++i)
       in.push_back(given<std::uint32_t>(communicator.rank(), i));
     const UserReduceOp reducer = reducer_of<std::uint32_t>({.is_commutative = false});
-    communicator.reduce_scatter_v(in.data(), out.data(), counts, reducer);
+    const std::size_t mine = counts[static_cast<std::size_t>(communicator.rank())];
+    communicator.reduce_scatter_v(in, std::span(out).first(mine), counts, reducer);
     if (communicator.rank() != 2) return;
     Affine<std::uint32_t> expected = given<std::uint32_t>(0, 204);
     for (int rank = 1; rank < 3; ++rank) {
@@ -222,9 +226,10 @@ TEST_CASE("a server's update gets elements of the function's length") {
     std::vector<Affine<std::uint32_t>> data(100, {1, 2, 1});
     const bool serves = communicator.rank() == 1;
     auto* mine = serves ? nullptr : data.data();
+    const UserReduceOp reducer = reducer_of<std::uint32_t>({});
     std::size_t seen = 0;
     communicator.push_pull(
-        mine, mine, data.size(), reducer_of<std::uint32_t>({}),
+        {mine, data.size(), reducer}, {mine, data.size(), reducer}, reducer,
         {.everywhere = false, .servers = {1}}, [&](std::size_t first, std::span<std::byte> sums) {
           expect(first == seen && sums.size() % 12 == 0, "whole elements, in a row");
           seen += sums.size() / 12;
@@ -251,7 +256,7 @@ TEST_CASE("elements are aligned as they need, up to 8 bytes") {
     for (const std::size_t count : std::initializer_list<std::size_t>{1, 3, 100, 20'000}) {
       for (const std::string_view algorithm : algorithm_names(Collective::kAllReduce)) {
         std::vector<std::uint64_t> data(count, 1);
-        communicator.all_reduce(data.data(), data.data(), count, reducer, {.algorithm = algorithm});
+        communicator.all_reduce({data.data(), count, reducer}, reducer, {.algorithm = algorithm});
         expect(data.back() == 3, "the sum");
       }
     }
@@ -268,9 +273,9 @@ TEST_CASE("an asynchronous and a persistent operation keep their reducer alive")
         const auto sum = [](int one, int other) { return one + other; };
         int now = 1, later = 1, again = 1;
         auto reducer = std::make_unique<UserReduceOp>(make_user_reduce_op<int>(sum));
-        Work work = communicator.all_reduce_async(&now, &now, 1, *reducer);
-        Work planned = communicator.scan_async(&again, &later, 1, *reducer,
-                                               {.algorithm = {}, .is_persistent = true});
+        Work work = communicator.all_reduce_async({&now, 1, *reducer}, *reducer);
+        Work planned = communicator.scan_async({&again, 1, *reducer}, {&later, 1, *reducer},
+                                               *reducer, {.algorithm = {}, .is_persistent = true});
         reducer.reset();
         work.wait();
         expect(now == 2, "asynchronous");

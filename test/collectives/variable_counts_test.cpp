@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdint>
 #include <numeric>
+#include <span>
+
 #include <string>
 #include <vector>
 
@@ -52,6 +54,10 @@ Lengths lengths(int size, const Length& length) {
   return all;
 }
 
+std::span<std::int32_t> part(Data& data, std::size_t begin, std::size_t count) {
+  return std::span(data).subspan(begin, count);
+}
+
 CommunicatorOptions short_segments() {
   CommunicatorOptions options;
   options.segment_bytes = 256;
@@ -78,7 +84,7 @@ TEST_CASE("all_gather_v concatenates shares of any length on every rank") {
     const Data in = share(communicator.rank(), 0, round);
     const Data expected = in_a_row(size, [&](int rank) { return share(rank, 0, round); });
     Data out(expected.size());
-    communicator.all_gather_v(in.data(), out.data(), counts, kInt);
+    communicator.all_gather_v(in, out, counts);
     expect(out == expected, "all_gather_v, round " + std::to_string(round));
   });
 }
@@ -91,7 +97,7 @@ TEST_CASE("reduce_scatter_v reduces shares of any length") {
     Data in(std::accumulate(counts.begin(), counts.end(), std::size_t{0}));
     std::iota(in.begin(), in.end(), rank);
     Data out(counts[static_cast<std::size_t>(rank)]);
-    communicator.reduce_scatter_v(in.data(), out.data(), counts, kInt, ReduceOp::kSum);
+    communicator.reduce_scatter_v(in, out, counts);
     const std::size_t first =
         std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -113,10 +119,10 @@ TEST_CASE("gather_v and scatter_v need the counts at the root only") {
       const Data all =
           is_root ? in_a_row(size, [&](int from) { return share(from, root, round); }) : Data{};
       Data gathered(all.size());
-      communicator.gather_v(mine.data(), mine.size(), gathered.data(), counts, kInt, root);
+      communicator.gather_v(mine, gathered, counts, root);
       expect(gathered == all, "gather_v to root " + std::to_string(root));
       Data scattered(mine.size());
-      communicator.scatter_v(all.data(), counts, scattered.data(), scattered.size(), kInt, root);
+      communicator.scatter_v(all, scattered, counts, root);
       expect(scattered == mine, "scatter_v from root " + std::to_string(root));
     }
   });
@@ -131,7 +137,7 @@ TEST_CASE("all_to_all_v gives every rank its share of each rank") {
     const Data in = in_a_row(size, [&](int to) { return share(rank, to, round); });
     const Data expected = in_a_row(size, [&](int from) { return share(from, rank, round); });
     Data out(expected.size());
-    communicator.all_to_all_v(in.data(), gives, out.data(), gets, kInt);
+    communicator.all_to_all_v(in, gives, out, gets);
     expect(out == expected, "all_to_all_v, round " + std::to_string(round));
   });
 }
@@ -146,14 +152,14 @@ TEST_CASE("messages go between two ranks while the others run something else") {
           if (rank < 2) {
             const Data mine = share(rank, 1 - rank, round);
             Data theirs(length_of(1 - rank, rank, round));
-            const auto send = [&] { communicator.send(mine.data(), mine.size(), kInt, 1 - rank); };
+            const auto send = [&] { communicator.send(mine, 1 - rank); };
             if (rank == 0) send();
-            communicator.receive(theirs.data(), theirs.size(), kInt, 1 - rank);
+            communicator.receive(theirs, 1 - rank);
             if (rank == 1) send();
             expect(theirs == share(1 - rank, rank, round), "message " + std::to_string(round));
           }
           std::int32_t sum = rank;
-          communicator.all_reduce(&sum, &sum, 1, kInt, ReduceOp::kSum);
+          communicator.all_reduce({&sum, 1, kInt}, ReduceOp::kSum);
           expect(sum == 3, "all_reduce after messages");
         }
       },
@@ -174,39 +180,47 @@ struct Difference {
 const Difference kDifferences[] = {
     {"gather_v: another count than the root's",
      [](Communicator& c, Data& data) {
-       c.gather_v(data.data(), 8, data.data() + 100, Lengths{8, 5}, kInt, 0);
+       c.gather_v(part(data, 0, 8), part(data, 100, 13), Lengths{8, 5});
      },
-     [](Communicator& c, Data& data) { c.gather_v(data.data(), 6, nullptr, {}, kInt, 0); },
+     [](Communicator& c, Data& data) { c.gather_v(part(data, 0, 6), {}, {}); },
      "gather #0 of 6 int32 to root 0"},
     {"scatter_v: another count than the root's",
      [](Communicator& c, Data& data) {
-       c.scatter_v(data.data(), Lengths{2, 400}, data.data() + 500, 2, kInt, 0);
+       c.scatter_v(part(data, 0, 402), part(data, 500, 2), Lengths{2, 400});
      },
-     [](Communicator& c, Data& data) { c.scatter_v(nullptr, {}, data.data(), 300, kInt, 0); },
+     [](Communicator& c, Data& data) { c.scatter_v({}, part(data, 0, 300), {}); },
      "scatter #0 of 300 int32 from root 0"},
     {"all_to_all_v: one gives more than the other takes",
      [](Communicator& c, Data& data) {
-       c.all_to_all_v(data.data(), Lengths{1, 7}, data.data() + 100, Lengths{1, 2}, kInt);
+       c.all_to_all_v(part(data, 0, 8), Lengths{1, 7}, part(data, 100, 3), Lengths{1, 2});
      },
      [](Communicator& c, Data& data) {
-       c.all_to_all_v(data.data(), Lengths{2, 1}, data.data() + 100, Lengths{8, 1}, kInt);
+       c.all_to_all_v(part(data, 0, 3), Lengths{2, 1}, part(data, 100, 9), Lengths{8, 1});
      },
      "all_to_all #0 of 8 int32"},
     {"all_gather_v: the same sum, other counts",
      [](Communicator& c, Data& data) {
-       c.all_gather_v(data.data(), data.data() + 100, Lengths{4, 4}, kInt);
+       c.all_gather_v(part(data, 0, 4), part(data, 100, 8), Lengths{4, 4});
      },
      [](Communicator& c, Data& data) {
-       c.all_gather_v(data.data(), data.data() + 100, Lengths{3, 5}, kInt);
+       c.all_gather_v(part(data, 0, 5), part(data, 100, 8), Lengths{3, 5});
      },
      "with counts"},
     {"message: another length",
-     [](Communicator& c, Data& data) { c.send(data.data(), 3, kInt, 1); },
-     [](Communicator& c, Data& data) { c.receive(data.data(), 4, kInt, 0); },
+     [](Communicator& c, Data& data) {
+       c.send({data.data(), 3, kInt}, 1);
+     },
+     [](Communicator& c, Data& data) {
+       c.receive({data.data(), 4, kInt}, 0);
+     },
      "message #0 of 4 int32"},
     {"message: a collective is called in its place",
-     [](Communicator& c, Data& data) { c.send(data.data(), 3, kInt, 1); },
-     [](Communicator& c, Data& data) { c.broadcast(data.data(), 3, kInt, 0); },
+     [](Communicator& c, Data& data) {
+       c.send({data.data(), 3, kInt}, 1);
+     },
+     [](Communicator& c, Data& data) {
+       c.broadcast({data.data(), 3, kInt}, 0);
+     },
      "broadcast #0 of 3 int32 from root 0"},
 };
 

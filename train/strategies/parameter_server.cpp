@@ -73,8 +73,9 @@ class ParameterServer final : public Strategy {
       };
     }
     return context_.communicator.push_pull_async(
-        gradients, gradients, static_cast<std::size_t>(bucket.count), ElementType::kFloat32,
-        ReduceOp::kSum, plan_, update);
+        {gradients, static_cast<std::size_t>(bucket.count), ElementType::kFloat32},
+        {gradients, static_cast<std::size_t>(bucket.count), ElementType::kFloat32}, ReduceOp::kSum,
+        plan_, update);
   }
 
   void apply(std::size_t i) override {

@@ -18,8 +18,8 @@ class Ring final : public Strategy {
     float* gradients = gradients_of(i).data();
     CallOptions call;
     call.algorithm = "ring";
-    return context_.communicator.all_reduce_async(gradients, gradients, gradients_of(i).size(),
-                                                  ElementType::kFloat32, ReduceOp::kSum, call);
+    return context_.communicator.all_reduce_async(
+        {gradients, gradients_of(i).size(), ElementType::kFloat32}, ReduceOp::kSum, call);
   }
 
   void apply(std::size_t i) override {

@@ -2,8 +2,7 @@
 //
 //     options.device = kolo::device::on_device();
 //     kolo::Communicator world(rank, size, store, options);
-//     world.all_reduce(gradient, gradient, count, type, op,
-//                      {.stream = kolo::DeviceStream{stream}});
+//     world.all_reduce({gradient, count, type}, op, {.stream = kolo::DeviceStream{stream}});
 #pragma once
 
 #include <memory>

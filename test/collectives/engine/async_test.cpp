@@ -3,6 +3,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,8 +17,7 @@ namespace {
 constexpr std::size_t kCount = 30'000;
 
 Work sum_async(Communicator& communicator, std::vector<float>& data) {
-  return communicator.all_reduce_async(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                                       ReduceOp::kSum);
+  return communicator.all_reduce_async(data, ReduceOp::kSum);
 }
 
 std::vector<std::vector<float>> buffers_of(const Communicator& communicator, std::size_t number) {
@@ -163,9 +163,7 @@ TEST_CASE("a persistent operation is planned once and started many times") {
   const auto transport = GENERATE(from_range(transports_under_test()));
   run_ranks(2, transport, [](Communicator& communicator) {
     std::vector<float> data(kCount);
-    Work sum =
-        communicator.all_reduce_async(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                                      ReduceOp::kSum, {.is_persistent = true});
+    Work sum = communicator.all_reduce_async(data, ReduceOp::kSum, {.is_persistent = true});
     expect(sum.test(), "what is only planned is not in flight");
     for (int time = 0; time < 5; ++time) {
       data.assign(kCount, static_cast<float>(communicator.rank() + 1));
@@ -183,9 +181,8 @@ TEST_CASE("a persistent push_pull keeps its server plan") {
     Work push_pull;
     {
       const ServerPlan plan{.everywhere = true, .servers = {}};
-      push_pull =
-          communicator.push_pull_async(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                                       ReduceOp::kSum, plan, {}, {.is_persistent = true});
+      push_pull = communicator.push_pull_async(data, data, ReduceOp::kSum, plan, {},
+                                               {.is_persistent = true});
     }
     for (int time = 0; time < 3; ++time) {
       data.assign(100, static_cast<float>(communicator.rank() + 1));
@@ -208,8 +205,7 @@ TEST_CASE("an operation that cannot be started is refused") {
     expect(said([&] { once.start(); }).find("not persistent") != std::string::npos,
            "not persistent");
     once.wait();
-    Work again = communicator.all_reduce_async(data.data(), data.data(), data.size(),
-                                               ElementType::kFloat32, ReduceOp::kSum, persistent);
+    Work again = communicator.all_reduce_async(data, ReduceOp::kSum, persistent);
     again.start();
     expect(said([&] { again.start(); }).find("in flight") != std::string::npos, "in flight");
     again.wait();
@@ -286,6 +282,13 @@ Lengths lengths() { return {1, 2, 3}; }
 std::size_t own_length(const Communicator& c) {
   return lengths()[static_cast<std::size_t>(c.rank())];
 }
+template <typename Elements>
+auto part(Elements& elements, std::size_t count) {
+  return std::span(elements).first(count);
+}
+std::size_t total(const Lengths& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+}
 // Rank r sends r + p + 1 elements to rank p, and receives as many.
 Lengths shares(const Communicator& c) {
   const auto rank = static_cast<std::size_t>(c.rank());
@@ -295,124 +298,116 @@ Lengths shares(const Communicator& c) {
 const Form kForms[] = {
     {"reduce_scatter",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.reduce_scatter_async(in.data(), out.data(), 12, kInt, kSum, o);
+       return c.reduce_scatter_async(part(in, 12), part(out, 4), kSum, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.reduce_scatter(in.data(), out.data(), 12, kInt, kSum);
+       c.reduce_scatter(part(in, 12), part(out, 4), kSum);
      }},
     {"all_gather",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.all_gather_async(in.data(), out.data(), 12, kInt, o);
+       return c.all_gather_async(part(in, 4), part(out, 12), o);
      },
-     [](Communicator& c, const Ints& in, Ints& out) {
-       c.all_gather(in.data(), out.data(), 12, kInt);
-     }},
+     [](Communicator& c, const Ints& in, Ints& out) { c.all_gather(part(in, 4), part(out, 12)); }},
     {"broadcast",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
        if (c.rank() == 1) out = in;
-       return c.broadcast_async(out.data(), 12, kInt, 1, o);
+       return c.broadcast_async(part(out, 12), 1, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
        if (c.rank() == 1) out = in;
-       c.broadcast(out.data(), 12, kInt, 1);
+       c.broadcast(part(out, 12), 1);
      }},
     {"reduce",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.reduce_async(in.data(), out.data(), 12, kInt, kSum, 2, o);
+       return c.reduce_async(part(in, 12), part(out, 12), 2, kSum, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.reduce(in.data(), out.data(), 12, kInt, kSum, 2);
+       c.reduce(part(in, 12), part(out, 12), 2, kSum);
      }},
     {"gather",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.gather_async(in.data(), out.data(), 12, kInt, 1, o);
+       return c.gather_async(part(in, 4), part(out, 12), 1, o);
      },
-     [](Communicator& c, const Ints& in, Ints& out) {
-       c.gather(in.data(), out.data(), 12, kInt, 1);
-     }},
+     [](Communicator& c, const Ints& in, Ints& out) { c.gather(part(in, 4), part(out, 12), 1); }},
     {"scatter",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.scatter_async(in.data(), out.data(), 12, kInt, 1, o);
+       return c.scatter_async(part(in, 12), part(out, 4), 1, o);
      },
-     [](Communicator& c, const Ints& in, Ints& out) {
-       c.scatter(in.data(), out.data(), 12, kInt, 1);
-     }},
+     [](Communicator& c, const Ints& in, Ints& out) { c.scatter(part(in, 12), part(out, 4), 1); }},
     {"all_to_all",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.all_to_all_async(in.data(), out.data(), 12, kInt, o);
+       return c.all_to_all_async(part(in, 12), part(out, 12), o);
      },
-     [](Communicator& c, const Ints& in, Ints& out) {
-       c.all_to_all(in.data(), out.data(), 12, kInt);
-     }},
+     [](Communicator& c, const Ints& in, Ints& out) { c.all_to_all(part(in, 12), part(out, 12)); }},
     {"scan",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.scan_async(in.data(), out.data(), 12, kInt, kSum, o);
+       return c.scan_async(part(in, 12), part(out, 12), kSum, o);
      },
-     [](Communicator& c, const Ints& in, Ints& out) {
-       c.scan(in.data(), out.data(), 12, kInt, kSum);
-     }},
+     [](Communicator& c, const Ints& in, Ints& out) { c.scan(part(in, 12), part(out, 12), kSum); }},
     {"exclusive_scan",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.exclusive_scan_async(in.data(), out.data(), 12, kInt, kSum, o);
+       return c.exclusive_scan_async(part(in, 12), part(out, 12), kSum, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.exclusive_scan(in.data(), out.data(), 12, kInt, kSum);
+       c.exclusive_scan(part(in, 12), part(out, 12), kSum);
      }},
     {"barrier",
      [](Communicator& c, const Ints&, Ints&, const CallOptions& o) { return c.barrier_async(o); },
      [](Communicator& c, const Ints&, Ints&) { c.barrier(); }},
     {"push_pull",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.push_pull_async(in.data(), out.data(), 12, kInt, kSum,
+       return c.push_pull_async(part(in, 12), part(out, 12), kSum,
                                 {.everywhere = true, .servers = {}}, {}, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.push_pull(in.data(), out.data(), 12, kInt, kSum, {.everywhere = true, .servers = {}});
+       c.push_pull(part(in, 12), part(out, 12), kSum, {.everywhere = true, .servers = {}});
      }},
     {"reduce_scatter_v",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.reduce_scatter_v_async(in.data(), out.data(), lengths(), kInt, kSum, o);
+       return c.reduce_scatter_v_async(part(in, 6), part(out, own_length(c)), lengths(), kSum, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.reduce_scatter_v(in.data(), out.data(), lengths(), kInt, kSum);
+       c.reduce_scatter_v(part(in, 6), part(out, own_length(c)), lengths(), kSum);
      }},
     {"all_gather_v",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.all_gather_v_async(in.data(), out.data(), lengths(), kInt, o);
+       return c.all_gather_v_async(part(in, own_length(c)), part(out, 6), lengths(), o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.all_gather_v(in.data(), out.data(), lengths(), kInt);
+       c.all_gather_v(part(in, own_length(c)), part(out, 6), lengths());
      }},
     {"gather_v",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.gather_v_async(in.data(), own_length(c), out.data(), lengths(), kInt, 0, o);
+       return c.gather_v_async(part(in, own_length(c)), part(out, 6), lengths(), 0, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.gather_v(in.data(), own_length(c), out.data(), lengths(), kInt, 0);
+       c.gather_v(part(in, own_length(c)), part(out, 6), lengths(), 0);
      }},
     {"scatter_v",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.scatter_v_async(in.data(), lengths(), out.data(), own_length(c), kInt, 0, o);
+       return c.scatter_v_async(part(in, 6), part(out, own_length(c)), lengths(), 0, o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.scatter_v(in.data(), lengths(), out.data(), own_length(c), kInt, 0);
+       c.scatter_v(part(in, 6), part(out, own_length(c)), lengths(), 0);
      }},
     {"all_to_all_v",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       return c.all_to_all_v_async(in.data(), shares(c), out.data(), shares(c), kInt, o);
+       return c.all_to_all_v_async(part(in, total(shares(c))), shares(c),
+                                   part(out, total(shares(c))), shares(c), o);
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       c.all_to_all_v(in.data(), shares(c), out.data(), shares(c), kInt);
+       c.all_to_all_v(part(in, total(shares(c))), shares(c), part(out, total(shares(c))),
+                      shares(c));
      }},
     {"send and receive",
      [](Communicator& c, const Ints& in, Ints& out, const CallOptions& o) {
-       if (c.rank() == 0) return c.send_async(in.data(), 12, kInt, 2, o);
-       if (c.rank() == 2) return c.receive_async(out.data(), 12, kInt, 0, o);
+       if (c.rank() == 0) return c.send_async(part(in, 12), 2, o);
+       if (c.rank() == 2) return c.receive_async(part(out, 12), 0, o);
        return Work();
      },
      [](Communicator& c, const Ints& in, Ints& out) {
-       if (c.rank() == 0) c.send(in.data(), 12, kInt, 2);
-       if (c.rank() == 2) c.receive(out.data(), 12, kInt, 0);
+       if (c.rank() == 0) c.send(part(in, 12), 2);
+       if (c.rank() == 2) c.receive(part(out, 12), 0);
      }},
 };
 

@@ -35,17 +35,17 @@ TEST_CASE("a repeated message is checked against the call of its peer") {
     for (int round = 0; round < kRounds; ++round) {
       for (const std::size_t count : {2, 3}) {
         if (rank == 0) {
-          communicator.send(data.data(), count, ElementType::kFloat32, 1);
+          communicator.send({data.data(), count, ElementType::kFloat32}, 1);
         } else {
-          communicator.receive(data.data(), count, ElementType::kFloat32, 0);
+          communicator.receive({data.data(), count, ElementType::kFloat32}, 0);
         }
       }
     }
     if (rank == 0) {
-      communicator.send(data.data(), 3, ElementType::kFloat32, 1);
+      communicator.send({data.data(), 3, ElementType::kFloat32}, 1);
       communicator.barrier();
     } else {
-      communicator.receive(data.data(), 2, ElementType::kFloat32, 0);
+      communicator.receive({data.data(), 2, ElementType::kFloat32}, 0);
     }
   });
   for (const RankOutcome& outcome : outcomes) {
@@ -68,12 +68,12 @@ TEST_CASE("repeated messages do not starve a message that waits in the queue") {
   for (const RankOutcome& outcome : outcomes) REQUIRE(outcome.text.empty());
   float word = 1;
   const auto say = [&] {
-    ranks[1]->send(&word, 1, ElementType::kFloat32, 0);
-    ranks[0]->receive(&word, 1, ElementType::kFloat32, 1);
+    ranks[1]->send({&word, 1, ElementType::kFloat32}, 0);
+    ranks[0]->receive({&word, 1, ElementType::kFloat32}, 1);
   };
   for (int round = 0; round < kRounds; ++round) say();
-  Work sent = ranks[0]->send_async(given.data(), given.size(), ElementType::kFloat32, 1);
-  Work received = ranks[1]->receive_async(taken.data(), taken.size(), ElementType::kFloat32, 0);
+  Work sent = ranks[0]->send_async(given, 1);
+  Work received = ranks[1]->receive_async(taken, 0);
   int said = 0;
   for (; said < kMost && !received.test(); ++said) say();
   INFO(said << " messages, and the large one is not there");
@@ -92,9 +92,9 @@ TEST_CASE("repeated messages leave at once while any number of receives is in fl
   });
   for (const RankOutcome& outcome : outcomes) REQUIRE(outcome.text.empty());
   const auto say = [&](std::size_t from, float word) {
-    ranks[from]->send(&word, 1, ElementType::kFloat32, static_cast<int>(1 - from));
+    ranks[from]->send({&word, 1, ElementType::kFloat32}, static_cast<int>(1 - from));
     float heard = 0;
-    ranks[1 - from]->receive(&heard, 1, ElementType::kFloat32, static_cast<int>(from));
+    ranks[1 - from]->receive({&heard, 1, ElementType::kFloat32}, static_cast<int>(from));
     REQUIRE(heard == word);
   };
   for (int round = 0; round < kRounds; ++round) {
@@ -107,15 +107,15 @@ TEST_CASE("repeated messages leave at once while any number of receives is in fl
   std::vector<Work> received;
   for (std::size_t i = 0; i < kMessages; ++i) {
     given[i] = static_cast<float>(i);
-    received.push_back(ranks[0]->receive_async(&taken[i], 1, ElementType::kFloat32, 1));
-    sent.push_back(ranks[0]->send_async(&given[i], 1, ElementType::kFloat32, 1));
+    received.push_back(ranks[0]->receive_async({&taken[i], 1, ElementType::kFloat32}, 1));
+    sent.push_back(ranks[0]->send_async({&given[i], 1, ElementType::kFloat32}, 1));
   }
   for (std::size_t i = 0; i < kMessages; ++i) {
     float word = -1;
-    ranks[1]->receive(&word, 1, ElementType::kFloat32, 0);
+    ranks[1]->receive({&word, 1, ElementType::kFloat32}, 0);
     REQUIRE(word == given[i]);
   }
-  for (const float word : given) ranks[1]->send(&word, 1, ElementType::kFloat32, 0);
+  for (const float word : given) ranks[1]->send({&word, 1, ElementType::kFloat32}, 0);
   int ended = 0;
   for (Work& work : sent)
     work.when_done([&](const Error* failure) { ended += failure == nullptr; });
@@ -135,14 +135,15 @@ TEST_CASE("a repeated receive of a message that never comes times out and names 
     std::vector<float> data(2);
     for (int round = 0; round < kRounds; ++round) {
       if (rank == 1) {
-        communicator.send(data.data(), 2, ElementType::kFloat32, 0);
+        communicator.send({data.data(), 2, ElementType::kFloat32}, 0);
       } else {
-        communicator.receive(data.data(), 2, ElementType::kFloat32, 1);
+        communicator.receive({data.data(), 2, ElementType::kFloat32}, 1);
       }
     }
     if (rank == 1) return end.wait();
-    const RankOutcome outcome =
-        outcome_of([&] { communicator.receive(data.data(), 2, ElementType::kFloat32, 1); });
+    const RankOutcome outcome = outcome_of([&] {
+      communicator.receive({data.data(), 2, ElementType::kFloat32}, 1);
+    });
     is_over.set_value();
     expect(outcome.code == ErrorCode::kDeadline, outcome.text);
     expect(outcome.text.find("from rank 1") != std::string::npos, outcome.text);

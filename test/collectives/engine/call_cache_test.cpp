@@ -61,15 +61,15 @@ void run_reductions(Communicator& c, std::size_t count, int round) {
     return sum_of<T>(size, i, round);
   };
   auto in_place = data;
-  c.all_reduce(in_place.data(), in_place.data(), count, type, ReduceOp::kSum);
+  c.all_reduce({in_place.data(), count, type}, ReduceOp::kSum);
   expect_elements(in_place, 0, sum, "all_reduce in place");
   std::vector<T> out(count);
-  c.all_reduce(data.data(), out.data(), count, type, ReduceOp::kSum);
+  c.all_reduce(data, {out.data(), count, type}, ReduceOp::kSum);
   expect_elements(out, 0, sum, "all_reduce");
   out.assign(count, T{});
-  c.all_reduce_async(data.data(), out.data(), count, type, ReduceOp::kSum).wait();
+  c.all_reduce_async(data, {out.data(), count, type}, ReduceOp::kSum).wait();
   expect_elements(out, 0, sum, "all_reduce_async");
-  c.all_reduce(data.data(), out.data(), count, type, ReduceOp::kMin);
+  c.all_reduce(data, {out.data(), count, type}, ReduceOp::kMin);
   expect_elements<T>(
       out, 0,
       [&](std::size_t i) {
@@ -79,20 +79,20 @@ void run_reductions(Communicator& c, std::size_t count, int round) {
       },
       "the least");
   std::vector<T> chunk(chunk_count(count, size, c.rank()));
-  c.reduce_scatter(data.data(), chunk.data(), count, type, ReduceOp::kSum);
+  c.reduce_scatter(data, chunk, ReduceOp::kSum);
   expect_elements(chunk, chunk_begin(count, size, c.rank()), sum, "reduce_scatter");
   out.assign(count, T{});
-  c.reduce(data.data(), out.data(), count, type, ReduceOp::kSum, root);
+  c.reduce(data, {out.data(), count, type}, root, ReduceOp::kSum);
   if (c.rank() == root) expect_elements(out, 0, sum, "reduce");
   out.assign(count, T{});
-  c.scan(data.data(), out.data(), count, type, ReduceOp::kSum);
+  c.scan(data, {out.data(), count, type}, ReduceOp::kSum);
   const auto sum_of_first = [&](int ranks) {
     return std::function<T(std::size_t)>(
         [ranks, round](std::size_t i) { return sum_of<T>(ranks, i, round); });
   };
   expect_elements(out, 0, sum_of_first(c.rank() + 1), "scan");
   out.assign(count, T{});
-  c.exclusive_scan(data.data(), out.data(), count, type, ReduceOp::kSum);
+  c.exclusive_scan(data, {out.data(), count, type}, ReduceOp::kSum);
   if (c.rank() > 0) expect_elements(out, 0, sum_of_first(c.rank()), "exclusive_scan");
 }
 
@@ -108,7 +108,7 @@ void run_servers(Communicator& c, std::size_t count, int round) {
   };
   const ServerPlan everywhere{true, {}};
   std::vector<T> out(count);
-  c.push_pull(data.data(), out.data(), count, type, ReduceOp::kSum, everywhere);
+  c.push_pull(data, {out.data(), count, type}, ReduceOp::kSum, everywhere);
   expect_elements(out, 0, sum, "push_pull");
   const ServerUpdate twice = [](std::size_t, std::span<std::byte> sums) {
     for (std::size_t i = 0; i < sums.size(); i += sizeof(T)) {
@@ -118,22 +118,22 @@ void run_servers(Communicator& c, std::size_t count, int round) {
       std::memcpy(sums.data() + i, &value, sizeof value);
     }
   };
-  c.push_pull(data.data(), out.data(), count, type, ReduceOp::kSum, everywhere, twice);
+  c.push_pull(data, {out.data(), count, type}, ReduceOp::kSum, everywhere, twice);
   expect_elements<T>(
       out, 0, [&](std::size_t i) { return static_cast<T>(sum(i) + sum(i)); },
       "push_pull with an update");
   std::vector<T> chunk(chunk_count(count, size, c.rank()));
-  c.push(data.data(), chunk.data(), count, type, ReduceOp::kSum, everywhere);
+  c.push(data, chunk, ReduceOp::kSum, everywhere);
   expect_elements(chunk, chunk_begin(count, size, c.rank()), sum, "push");
   out.assign(count, T{});
-  c.pull(chunk.data(), out.data(), count, type, everywhere);
+  c.pull(chunk, {out.data(), count, type}, everywhere);
   expect_elements(out, 0, sum, "pull");
   if (size == 1) return;
   const ServerPlan last{false, {size - 1}};
   const bool works = c.rank() < size - 1;
   out.assign(count, T{});
-  c.push_pull(works ? data.data() : nullptr, works ? out.data() : nullptr, count, type,
-              ReduceOp::kSum, last);
+  c.push_pull({works ? data.data() : nullptr, count, type},
+              {works ? out.data() : nullptr, count, type}, ReduceOp::kSum, last);
   if (!works) return;
   const std::function<T(std::size_t)> of_workers = [&](std::size_t i) {
     return sum_of<T>(size - 1, i, round);
@@ -155,21 +155,21 @@ void run_messages(Communicator& c, std::size_t count, int round) {
       return given<T>(from, i, round);
     };
     if (c.rank() == 0) {
-      c.send(data.data(), count, type, to);
-      c.receive(out.data(), count, type, from);
+      c.send(data, to);
+      c.receive({out.data(), count, type}, from);
     } else {
-      c.receive(out.data(), count, type, from);
-      c.send(data.data(), count, type, to);
+      c.receive({out.data(), count, type}, from);
+      c.send(data, to);
     }
     expect_elements(out, 0, theirs, "a message");
     out.assign(count, T{});
-    Work work = c.receive_async(out.data(), count, type, from);
-    c.send(data.data(), count, type, to);
+    Work work = c.receive_async({out.data(), count, type}, from);
+    c.send(data, to);
     work.wait();
     expect_elements(out, 0, theirs, "a message that was awaited before one was sent");
     out.assign(count, T{});
-    Work sent = c.send_async(data.data(), count, type, to);
-    work = c.receive_async(out.data(), count, type, from);
+    Work sent = c.send_async(data, to);
+    work = c.receive_async({out.data(), count, type}, from);
     work.wait();
     sent.wait();
     expect_elements(out, 0, theirs, "a message of which nobody waits for its sending");
@@ -188,22 +188,22 @@ void run_moves(Communicator& c, std::size_t count, int round) {
     return given<T>(root, i, round);
   };
   auto told = gifts<T>(rank, count, round);
-  c.broadcast(told.data(), count, type, root);
+  c.broadcast({told.data(), count, type}, root);
   expect_elements(told, 0, roots, "broadcast");
   const std::size_t begin = chunk_begin(count, size, rank);
   std::vector<T> chunk(chunk_count(count, size, rank));
-  c.scatter(rank == root ? data.data() : nullptr, chunk.data(), count, type, root);
+  c.scatter({rank == root ? data.data() : nullptr, count, type}, chunk, root);
   expect_elements(chunk, begin, roots, "scatter");
   std::vector<T> out(count);
-  c.all_gather(chunk.data(), out.data(), count, type);
+  c.all_gather(chunk, {out.data(), count, type});
   expect_elements(out, 0, roots, "all_gather");
   out.assign(count, T{});
-  c.gather(chunk.data(), rank == root ? out.data() : nullptr, count, type, root);
+  c.gather(chunk, {rank == root ? out.data() : nullptr, count, type}, root);
   if (rank == root) expect_elements(out, 0, roots, "gather");
   const std::size_t whole = count * static_cast<std::size_t>(size);
   const auto to_all = gifts<T>(rank, whole, round);
   std::vector<T> from_all(whole);
-  c.all_to_all(to_all.data(), from_all.data(), whole, type);
+  c.all_to_all({to_all.data(), whole, type}, {from_all.data(), whole, type});
   expect_elements<T>(
       from_all, 0,
       [&](std::size_t i) {
@@ -221,7 +221,7 @@ CommunicatorOptions with_timeout(std::chrono::milliseconds timeout) {
 }
 
 void sum_of_two(Communicator& communicator, std::vector<float>& data) {
-  communicator.all_reduce(data.data(), data.data(), 2, ElementType::kFloat32, ReduceOp::kSum);
+  communicator.all_reduce({data.data(), 2, ElementType::kFloat32}, ReduceOp::kSum);
 }
 
 // The same sum. Sets `is_queued` once the call is in the queue.
@@ -277,8 +277,10 @@ TEST_CASE("a repeated call checks its buffers like the first one") {
   run_ranks(2, "inproc", [](Communicator& communicator) {
     std::vector<float> data(8, 1);
     const auto sum = [&](const float* in, float* out) {
-      return outcome_of(
-          [&] { communicator.all_reduce(in, out, 4, ElementType::kFloat32, ReduceOp::kSum); });
+      return outcome_of([&] {
+        communicator.all_reduce({in, 4, ElementType::kFloat32}, {out, 4, ElementType::kFloat32},
+                                ReduceOp::kSum);
+      });
     };
     for (int round = 0; round < kRounds; ++round) {
       expect(sum(data.data(), data.data()).text.empty(), "in place");
@@ -300,8 +302,7 @@ TEST_CASE("a repeated call respects its options") {
     std::vector<float> data(4, 1);
     const auto sum = [&](const CallOptions& options) {
       return outcome_of([&] {
-        communicator.all_reduce(data.data(), data.data(), 4, ElementType::kFloat32, ReduceOp::kSum,
-                                options);
+        communicator.all_reduce({data.data(), 4, ElementType::kFloat32}, ReduceOp::kSum, options);
       });
     };
     for (int round = 0; round < kRounds; ++round) {
@@ -309,7 +310,7 @@ TEST_CASE("a repeated call respects its options") {
       expect(sum({.algorithm = "ring"}).text.empty(), "an algorithm");
       expect(sum({.algorithm = "no such"}).is_bug, "an algorithm that is none");
       expect(sum({.is_persistent = true}).is_bug, "persistent");
-      Work work = communicator.all_reduce_async(data.data(), data.data(), 4, ElementType::kFloat32,
+      Work work = communicator.all_reduce_async({data.data(), 4, ElementType::kFloat32},
                                                 ReduceOp::kSum, {.is_persistent = true});
       work.start();
       work.wait();
@@ -355,8 +356,7 @@ TEST_CASE("repeated calls keep their place among operations in flight, of all th
         for (int round = 0; round < 3 * kRounds; ++round) {
           small.assign(small.size(), 1);
           large.assign(large.size(), 1);
-          Work work = communicator.all_reduce_async(large.data(), large.data(), large.size(),
-                                                    ElementType::kFloat32, ReduceOp::kSum);
+          Work work = communicator.all_reduce_async(large, ReduceOp::kSum);
           sum_of_two(communicator, small);  // queued behind it
           expect(small[0] == 3 && small[1] == 3, "the small sum");
           expect(work.test(), "what was issued before is done before");
@@ -438,7 +438,7 @@ TEST_CASE("ranks that repeat different calls all report which rank called what")
   const auto outcomes = run_after_repeats(size, transport, 20s, [](Communicator& communicator) {
     std::vector<float> data(8);
     const auto other = [&] {
-      communicator.all_reduce(data.data(), data.data(), 3, ElementType::kFloat32, ReduceOp::kSum);
+      communicator.all_reduce({data.data(), 3, ElementType::kFloat32}, ReduceOp::kSum);
     };
     other();  // both calls are cached now
     if (communicator.rank() == 0) {
@@ -464,7 +464,7 @@ TEST_CASE("a repeated call that only sends fails when its peer called something 
   const auto transport = GENERATE(from_range(transports_under_test()));
   const auto outcomes = run_after_repeats(2, transport, 20s, [](Communicator& communicator) {
     std::vector<float> data(8);
-    const auto tell = [&] { communicator.broadcast(data.data(), 2, ElementType::kFloat32, 0); };
+    const auto tell = [&] { communicator.broadcast({data.data(), 2, ElementType::kFloat32}, 0); };
     for (int round = 0; round < kRounds; ++round) tell();
     if (communicator.rank() == 1) return sum_of_two(communicator, data);
     for (;;) tell();  // until the failure arrives

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 void sum_ranks(Communicator& communicator, std::size_t count, std::string_view algorithm = {}) {
   std::vector<float> data(count, static_cast<float>(communicator.rank() + 1));
-  communicator.all_reduce(data.data(), data.data(), count, ElementType::kFloat32, ReduceOp::kSum,
+  communicator.all_reduce({data.data(), count, ElementType::kFloat32}, ReduceOp::kSum,
                           {.algorithm = algorithm});
   const int size = communicator.size();
   expect(data == std::vector<float>(count, static_cast<float>(size * (size + 1) / 2)),
@@ -136,8 +136,8 @@ TEST_CASE("concurrent messages have tracks of their own") {
       [](Communicator& communicator) {
         const int other = 1 - communicator.rank();
         std::vector<float> in(kCount), out(kCount, 1);
-        Work work = communicator.receive_async(in.data(), kCount, ElementType::kFloat32, other);
-        communicator.send(out.data(), kCount, ElementType::kFloat32, other);
+        Work work = communicator.receive_async({in.data(), kCount, ElementType::kFloat32}, other);
+        communicator.send({out.data(), kCount, ElementType::kFloat32}, other);
         work.wait();
       },
       options);

@@ -24,16 +24,22 @@ kolo::Work issue(kolo::Communicator& communicator, int number, std::vector<float
   const auto sum = kolo::ReduceOp::kSum;
   switch (number % 6) {
     case 0:
-      return communicator.all_reduce_async(in.data(), out.data(), kCount, type, sum);
+      return communicator.all_reduce_async({in.data(), kCount, type}, {out.data(), kCount, type},
+                                           sum);
     case 1:
-      return communicator.broadcast_async(in.data(), kCount, type, 0);
+      return communicator.broadcast_async({in.data(), kCount, type}, 0);
     case 2:
-      return communicator.push_pull_async(in.data(), out.data(), kCount, type, sum,
-                                          {.everywhere = true, .servers = {}});
+      return communicator.push_pull_async({in.data(), kCount, type}, {out.data(), kCount, type},
+                                          sum, {.everywhere = true, .servers = {}});
     case 3:
-      return communicator.reduce_scatter_async(in.data(), out.data(), kCount, type, sum);
+      return communicator.reduce_scatter_async(
+          {in.data(), kCount, type},
+          {out.data(), kolo::chunk_count(kCount, communicator.size(), communicator.rank()), type},
+          sum);
     case 4:
-      return communicator.all_gather_async(in.data(), out.data(), kCount, type);
+      return communicator.all_gather_async(
+          {in.data(), kolo::chunk_count(kCount, communicator.size(), communicator.rank()), type},
+          {out.data(), kCount, type});
     default:
       return communicator.barrier_async();
   }

@@ -50,7 +50,7 @@ void require_same_cause(const Outcomes& outcomes, ErrorCode code, const std::str
 using Calls = void (*)(Communicator&, std::vector<float>&);
 
 void sum_of_8(Communicator& communicator, std::vector<float>& data) {
-  communicator.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kSum);
+  communicator.all_reduce({data.data(), 8, ElementType::kFloat32}, ReduceOp::kSum);
 }
 
 struct Difference {
@@ -62,38 +62,38 @@ struct Difference {
 const Difference kDifferences[] = {
     {"operation",
      [](Communicator& c, std::vector<float>& data) {
-       c.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kMax);
+       c.all_reduce({data.data(), 8, ElementType::kFloat32}, ReduceOp::kMax);
      },
      "all_reduce #1 of 8 float32 max"},
     {"count",
      [](Communicator& c, std::vector<float>& data) {
-       c.all_reduce(data.data(), data.data(), 4096, ElementType::kFloat32, ReduceOp::kSum);
+       c.all_reduce({data.data(), 4096, ElementType::kFloat32}, ReduceOp::kSum);
      },
      "all_reduce #1 of 4096 float32 sum"},
     {"no elements",
      [](Communicator& c, std::vector<float>& data) {
-       c.all_reduce(data.data(), data.data(), 0, ElementType::kFloat32, ReduceOp::kSum);
+       c.all_reduce({data.data(), 0, ElementType::kFloat32}, ReduceOp::kSum);
        c.barrier();
      },
      "all_reduce #1 of 0 float32 sum"},
     {"type",
      [](Communicator& c, std::vector<float>& data) {
-       c.all_reduce(data.data(), data.data(), 8, ElementType::kInt32, ReduceOp::kSum);
+       c.all_reduce({data.data(), 8, ElementType::kInt32}, ReduceOp::kSum);
      },
      "all_reduce #1 of 8 int32 sum"},
     {"collective",
      [](Communicator& c, std::vector<float>& data) {
-       c.broadcast(data.data(), 1000, ElementType::kFloat32, 0);
+       c.broadcast({data.data(), 1000, ElementType::kFloat32}, 0);
      },
      "broadcast #1 of 1000 float32 from root 0"},
     {"a scale",
      [](Communicator& c, std::vector<float>& data) {
-       c.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kScaledSum);
+       c.all_reduce({data.data(), 8, ElementType::kFloat32}, ReduceOp::kScaledSum);
      },
      "all_reduce #1 of 8 float32 scaled_sum"},
     {"segment length",
      [](Communicator& c, std::vector<float>& data) {
-       c.all_reduce(data.data(), data.data(), 8, ElementType::kFloat32, ReduceOp::kSum,
+       c.all_reduce({data.data(), 8, ElementType::kFloat32}, ReduceOp::kSum,
                     {.algorithm = "", .segment_bytes = 128});
      },
      "in segments of 128 bytes"},
@@ -133,7 +133,7 @@ TEST_CASE("ranks that call different things all report which rank called what") 
 TEST_CASE("two ranks that wait for each other's broadcast fail before the deadline") {
   const auto outcomes = run_to_failure(2, "inproc", 20s, [](Communicator& communicator) {
     float value = 0;
-    communicator.broadcast(&value, 1, ElementType::kFloat32, 1 - communicator.rank());
+    communicator.broadcast({&value, 1, ElementType::kFloat32}, 1 - communicator.rank());
   });
   require_same_cause(outcomes, ErrorCode::kMismatch, "broadcast #0 of 1 float32 from root 1");
 }
@@ -156,13 +156,19 @@ TEST_CASE("every rank fails if one rank names another root") {
         const std::size_t count = in.size();
         const auto type = ElementType::kFloat32;
         if (collective == Collective::kBroadcast) {
-          communicator.broadcast(out.data(), count, type, root, options);
+          communicator.broadcast({out.data(), count, type}, root, options);
         } else if (collective == Collective::kReduce) {
-          communicator.reduce(in.data(), out.data(), count, type, ReduceOp::kSum, root, options);
+          communicator.reduce({in.data(), count, type}, {out.data(), count, type}, root,
+                              ReduceOp::kSum, options);
         } else if (collective == Collective::kGather) {
-          communicator.gather(in.data(), out.data(), count, type, root, options);
+          communicator.gather(
+              {in.data(), chunk_count(count, communicator.size(), communicator.rank()), type},
+              {out.data(), count, type}, root, options);
         } else {
-          communicator.scatter(in.data(), out.data(), count, type, root, options);
+          communicator.scatter(
+              {in.data(), count, type},
+              {out.data(), chunk_count(count, communicator.size(), communicator.rank()), type},
+              root, options);
         }
         while (true) communicator.barrier();
       });
@@ -177,7 +183,7 @@ TEST_CASE("two roots that only send fail with a mismatch") {
   const auto outcomes = run_to_failure(size, transport, 20s, [](Communicator& communicator) {
     float value = 0;
     const int root = communicator.rank() == 0 ? 0 : 1;
-    while (true) communicator.broadcast(&value, 1, ElementType::kFloat32, root);
+    while (true) communicator.broadcast({&value, 1, ElementType::kFloat32}, root);
   });
   require_same_cause(outcomes, ErrorCode::kMismatch, "from root 1");
 }
@@ -186,8 +192,7 @@ namespace {
 
 void push_pull(Communicator& communicator, const ServerUpdate& update) {
   std::vector<float> data(1000);
-  communicator.push_pull(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                         ReduceOp::kSum, {.everywhere = true, .servers = {}}, update);
+  communicator.push_pull(data, data, ReduceOp::kSum, {.everywhere = true, .servers = {}}, update);
   communicator.barrier();
 }
 
@@ -225,8 +230,7 @@ TEST_CASE("a timeout names both ranks, the wait and the step, on the late rank t
     CallOptions call;
     call.algorithm = "ring";
     call.timeout = 300ms;
-    communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                            ReduceOp::kSum, call);
+    communicator.all_reduce(data, ReduceOp::kSum, call);
   });
   require_same_cause(outcomes, ErrorCode::kDeadline,
                      "timed out after 0.3 s in all_reduce #1, ring step");
@@ -246,8 +250,7 @@ TEST_CASE("polling with test() reports a timeout and the rank that is missing") 
     if (rank == 1) {
       while (!store->failure()) std::this_thread::yield();
     }
-    Work work = communicator.all_reduce_async(data.data(), data.data(), data.size(),
-                                              ElementType::kFloat32, ReduceOp::kSum, call);
+    Work work = communicator.all_reduce_async(data, ReduceOp::kSum, call);
     ask_until_done(work);
   });
   require_same_cause(outcomes, ErrorCode::kDeadline, "timed out after 0.3 s in all_reduce #1");
@@ -267,8 +270,7 @@ TEST_CASE(
     if (rank == 0) {
       while (!store->failure()) std::this_thread::yield();
     }
-    Work work = communicator.all_reduce_async(data.data(), data.data(), data.size(),
-                                              ElementType::kFloat32, ReduceOp::kSum, call);
+    Work work = communicator.all_reduce_async(data, ReduceOp::kSum, call);
     if (rank == 2) return work.wait();
     ask_until_done(work);
   });
@@ -287,8 +289,7 @@ TEST_CASE("a timeout names the rank that holds up all others, not one that also 
     CallOptions call;
     call.algorithm = "ring";  // no rank can finish without the others
     if (rank == 0) call.timeout = 3s;
-    communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                            ReduceOp::kSum, call);
+    communicator.all_reduce(data, ReduceOp::kSum, call);
   });
   require_same_cause(outcomes, ErrorCode::kDeadline, "is rank 1 alive");
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.peer == 1);
@@ -299,9 +300,7 @@ TEST_CASE("the time that a rank computes does not count against its peers") {
   const auto outcomes = run_to_failure(2, transport, 20s, [](Communicator& communicator) {
     std::vector<float> data(4096, 1);
     const auto issue_and_compute = [&] {
-      Work work =
-          communicator.all_reduce_async(data.data(), data.data(), data.size(),
-                                        ElementType::kFloat32, ReduceOp::kSum, {.timeout = 100ms});
+      Work work = communicator.all_reduce_async(data, ReduceOp::kSum, {.timeout = 100ms});
       const auto end = Clock::now() + 700ms;
       while (Clock::now() < end) std::this_thread::yield();
       return work;
@@ -325,8 +324,7 @@ TEST_CASE("a call's own timeout takes precedence in every form of the call") {
     call.algorithm = "ring";
     call.timeout = 300ms;
     call.is_persistent = true;
-    Work work = communicator.all_reduce_async(data.data(), data.data(), data.size(),
-                                              ElementType::kInt32, ReduceOp::kSum, call);
+    Work work = communicator.all_reduce_async(data, ReduceOp::kSum, call);
     if (rank == 1) {
       while (!store->failure()) std::this_thread::yield();
     }
@@ -368,7 +366,7 @@ TEST_CASE("abort reaches waiting ranks with its reason") {
       communicator.abort("the disk is full");
       communicator.barrier();
     }
-    communicator.all_reduce(&value, &value, 1, ElementType::kFloat32, ReduceOp::kSum);
+    communicator.all_reduce({&value, 1, ElementType::kFloat32}, ReduceOp::kSum);
   });
   require_same_cause(outcomes, ErrorCode::kAborted, "aborted: the disk is full");
 }
@@ -383,7 +381,7 @@ TEST_CASE("abort from another thread ends a wait of this rank") {
       return;
     }
     float value = 0;
-    Work work = communicator.broadcast_async(&value, 1, ElementType::kFloat32, 0);
+    Work work = communicator.broadcast_async({&value, 1, ElementType::kFloat32}, 0);
     std::thread other([&] { communicator.abort("asked to stop"); });
     const auto outcome = outcome_of([&] { work.wait(); });
     other.join();
@@ -439,8 +437,7 @@ TEST_CASE("a communicator destroyed with work in flight fails the job with that 
       Work work;
       {
         const Communicator dying = std::move(communicator);
-        work = const_cast<Communicator&>(dying).all_reduce_async(
-            data.data(), data.data(), data.size(), ElementType::kFloat32, ReduceOp::kSum);
+        work = const_cast<Communicator&>(dying).all_reduce_async(data, ReduceOp::kSum);
       }
       destroyed.set_value();
       work.wait();

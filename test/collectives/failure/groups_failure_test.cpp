@@ -35,8 +35,8 @@ void expect_failure(const std::function<void()>& call, const std::string& what,
 // A small message from rank 0 to rank 1. As long as there is credit, it needs no other rank.
 void pass_word(Communicator& pair) {
   std::int32_t word = 7;
-  if (pair.rank() == 0) pair.send(&word, 1, kType, 1);
-  if (pair.rank() == 1) pair.receive(&word, 1, kType, 0);
+  if (pair.rank() == 0) pair.send({&word, 1, kType}, 1);
+  if (pair.rank() == 1) pair.receive({&word, 1, kType}, 0);
 }
 
 CallOptions with_persistence() {
@@ -52,15 +52,18 @@ void expect_no_call_passes(Communicator& pair, const std::string& which, const s
   const auto expect_refused = [&](const std::string& what, const std::function<void()>& call) {
     expect_failure(call, what + " of " + which, cause);
   };
-  expect_refused("a send as before", [&] { pair.send(data.data(), 1, kType, other); });
-  expect_refused("an asynchronous send as before",
-                 [&] { pair.send_async(data.data(), 1, kType, other).wait(); });
-  expect_refused("another send", [&] { pair.send(data.data(), 3, kType, other); });
-  expect_refused("a message to itself", [&] {
-    pair.send_receive(data.data(), 1, pair.rank(), data.data() + 1, 1, pair.rank(), kType);
+  expect_refused("a send as before", [&] { pair.send({data.data(), 1, kType}, other); });
+  expect_refused("an asynchronous send as before", [&] {
+    pair.send_async({data.data(), 1, kType}, other).wait();
   });
-  expect_refused("a plan",
-                 [&] { pair.send_async(data.data(), 1, kType, other, with_persistence()); });
+  expect_refused("another send", [&] { pair.send({data.data(), 3, kType}, other); });
+  expect_refused("a message to itself", [&] {
+    pair.send_receive({data.data(), 1, kType}, pair.rank(), {data.data() + 1, 1, kType},
+                      pair.rank());
+  });
+  expect_refused("a plan", [&] {
+    pair.send_async({data.data(), 1, kType}, other, with_persistence());
+  });
   expect_refused("a group of one", [&] { pair.subset(std::array{pair.rank()}); });
   expect_refused("a barrier", [&] { pair.barrier(); });
 }
@@ -80,13 +83,13 @@ TEST_CASE("a failure known in one communicator fails all others of the rank at o
     for (Communicator* const each : all) {
       for (int time = 0; time < 3; ++time) pass_word(*each);
       if (rank == 0) {
-        in_flight.push_back(each->receive_async(&received, 1, kType, 1));
-        planned.push_back(each->send_async(&received, 1, kType, 1, with_persistence()));
+        in_flight.push_back(each->receive_async({&received, 1, kType}, 1));
+        planned.push_back(each->send_async({&received, 1, kType}, 1, with_persistence()));
       }
     }
     Communicator apart = world.duplicate();
     for (Communicator* const each : all) {
-      if (rank == 1) each->send(&received, 1, kType, 0);
+      if (rank == 1) each->send({&received, 1, kType}, 0);
     }
     apart.barrier();  // data in flight have arrived, if the transport delivers them that early
     if (rank == 1) return;
@@ -115,7 +118,7 @@ TEST_CASE("abort in a group's callback fails all communicators of the rank there
       if (rank == 1) return;
       std::int32_t word = 0;
       group.abort("enough");
-      inside = outcome_of([&] { world.send(&word, 1, kType, 1); });
+      inside = outcome_of([&] { world.send({&word, 1, kType}, 1); });
     });
     work.wait();
     if (rank == 1) return;

@@ -56,8 +56,7 @@ RankOutcome outcome_beside_hung_rank(const std::string& transport, const Rank1& 
 
 Work sum_async(Communicator& communicator, std::vector<float>& data, CallOptions options) {
   options.algorithm = "ring";
-  return communicator.all_reduce_async(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                                       ReduceOp::kSum, options);
+  return communicator.all_reduce_async(data, ReduceOp::kSum, options);
 }
 
 template <typename Body>
@@ -76,8 +75,7 @@ TEST_CASE("a call keeps its timeout while the store hangs, and names the rank it
       outcome_beside_hung_rank(transport, [](Communicator& communicator, std::vector<float>& data) {
         expect_soon("the call", [&] {
           const auto failed = outcome_of([&] {
-            communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                                    ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});
+            communicator.all_reduce(data, ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});
           });
           expect(failed.text.find("timed out after 2.0 s") != std::string::npos, failed.text);
           expect(failed.text.find("is rank 0 alive") != std::string::npos, failed.text);
@@ -172,8 +170,7 @@ TEST_CASE("a waiting rank goes on after the store has ended in good order") {
       is_over.get_future().wait_for(kPatience);
     } else {  // long enough that this rank asks the store about its peer
       const auto failed = outcome_of([&] {
-        communicator.all_reduce(data.data(), data.data(), data.size(), ElementType::kFloat32,
-                                ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});
+        communicator.all_reduce(data, ReduceOp::kSum, {.algorithm = "ring", .timeout = 2s});
       });
       is_over.set_value();
       expect(failed.code == ErrorCode::kDeadline && failed.peer == 0, failed.text);

@@ -53,8 +53,8 @@ struct Exchange {
     for (int peer = 0; peer < communicator.size(); ++peer) {
       if (peer == communicator.rank()) continue;
       Ints& into = received[static_cast<std::size_t>(peer)];
-      works.push_back(communicator.receive_async(into.data(), kLarge, kInt, peer));
-      works.push_back(communicator.send_async(sent.data(), kLarge, kInt, peer));
+      works.push_back(communicator.receive_async({into.data(), kLarge, kInt}, peer));
+      works.push_back(communicator.send_async({sent.data(), kLarge, kInt}, peer));
     }
   }
 
@@ -115,11 +115,11 @@ TEST_CASE("messages whose lengths differ between two ranks are an error that nam
     Ints data(kLarge);
     Ints other(kLarge);
     if (rank == 0) {
-      Work never = communicator.receive_async(data.data(), 5, kInt, 2);
-      Work differs = communicator.receive_async(other.data(), 7, kInt, 1);
+      Work never = communicator.receive_async({data.data(), 5, kInt}, 2);
+      Work differs = communicator.receive_async({other.data(), 7, kInt}, 1);
       never.wait();
     } else if (rank == 1) {
-      communicator.send(data.data(), 8, kInt, 0);
+      communicator.send({data.data(), 8, kInt}, 0);
     }
     await_failure(communicator, store);
   });
@@ -131,11 +131,11 @@ TEST_CASE("a collective that meets the peer's message is an error, with others i
   const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store& store) {
     Ints data(8);
     if (communicator.rank() == 0) {
-      Work send = communicator.send_async(data.data(), 8, kInt, 1);
-      Work receive = communicator.receive_async(data.data(), 8, kInt, 1);
+      Work send = communicator.send_async({data.data(), 8, kInt}, 1);
+      Work receive = communicator.receive_async({data.data(), 8, kInt}, 1);
       receive.wait();
     } else {
-      communicator.all_reduce(data.data(), data.data(), 8, kInt, ReduceOp::kSum);
+      communicator.all_reduce({data.data(), 8, kInt}, ReduceOp::kSum);
     }
     await_failure(communicator, store);
   });
@@ -151,13 +151,13 @@ TEST_CASE("a timeout names the message that timed out, and its peer") {
     if (rank == 0) {
       CallOptions call;
       call.timeout = 300ms;
-      Work first = communicator.receive_async(data.data(), 1, kInt, 1);
-      Work second = communicator.receive_async(data.data() + 1, 1, kInt, 2, call);
-      Work third = communicator.send_async(large.data(), kLarge, kInt, 3);
+      Work first = communicator.receive_async({data.data(), 1, kInt}, 1);
+      Work second = communicator.receive_async({data.data() + 1, 1, kInt}, 2, call);
+      Work third = communicator.send_async({large.data(), kLarge, kInt}, 3);
       third.wait();
       first.wait();
     }
-    if (rank == 3) communicator.receive(large.data(), kLarge, kInt, 0);
+    if (rank == 3) communicator.receive({large.data(), kLarge, kInt}, 0);
     await_failure(communicator, store);
   });
   INFO(outcomes[0].text);
@@ -180,7 +180,7 @@ TEST_CASE("a timeout names the receives that wait for each other") {
       for (int peer = 1; peer < size; ++peer)
         store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
     }
-    communicator.receive(data.data(), 1, kInt, (rank + 1) % size, call);
+    communicator.receive({data.data(), 1, kInt}, (rank + 1) % size, call);
   });
   require_same_cause(outcomes, ErrorCode::kDeadline,
                      size == 2 ? "; rank 1 itself waits to receive from rank 0: which of them is to"
@@ -193,9 +193,9 @@ TEST_CASE("receives that wait for each other end well if a send comes late") {
   const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store& store) {
     Ints data(2);
     const int peer = 1 - communicator.rank();
-    std::thread receiver([&] { communicator.receive(data.data(), 1, kInt, peer); });
+    std::thread receiver([&] { communicator.receive({data.data(), 1, kInt}, peer); });
     store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
-    communicator.send(data.data() + 1, 1, kInt, peer);
+    communicator.send({data.data() + 1, 1, kInt}, peer);
     receiver.join();
   });
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
@@ -209,8 +209,8 @@ TEST_CASE("a send that no rank receives times out under its own name") {
     if (communicator.rank() == 0) {
       CallOptions call;
       call.timeout = 300ms;
-      Work receive = communicator.receive_async(data.data(), 1, kInt, 1);
-      communicator.send(large.data(), large.size(), kInt, 2, call);
+      Work receive = communicator.receive_async({data.data(), 1, kInt}, 1);
+      communicator.send(large, 2, call);
       receive.wait();
     }
     await_failure(communicator, store);
@@ -223,14 +223,14 @@ TEST_CASE("a wait with a short deadline leaves the messages in flight") {
   const auto outcomes = run_with(2, transport, [](Communicator& communicator, Store&) {
     Ints data(2);
     if (communicator.rank() == 1) {
-      communicator.receive(data.data(), 1, kInt, 0);
-      communicator.send(data.data(), 1, kInt, 0);
+      communicator.receive({data.data(), 1, kInt}, 0);
+      communicator.send({data.data(), 1, kInt}, 0);
       return;
     }
-    Work work = communicator.receive_async(data.data(), 1, kInt, 1);
+    Work work = communicator.receive_async({data.data(), 1, kInt}, 1);
     const RankOutcome outcome = outcome_of([&] { work.wait(Clock::now() + 1ms); });
     expect(outcome.code == ErrorCode::kDeadline, outcome.text);
-    communicator.send(data.data() + 1, 1, kInt, 1);
+    communicator.send({data.data() + 1, 1, kInt}, 1);
     work.wait();
   });
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());

@@ -63,15 +63,14 @@ TEST_CASE("an invalid reducer is refused before anything is sent") {
     Long data(8);
     for (const Mistake& mistake : mistakes()) {
       const RankOutcome outcome = outcome_of([&] {
-        communicator.all_reduce(data.data(), data.data(), 1, mistake.reducer,
+        communicator.all_reduce({data.data(), 1, mistake.reducer}, mistake.reducer,
                                 {.algorithm = mistake.algorithm});
       });
       expect(outcome.is_bug && outcome.text.find(mistake.said) != std::string::npos, outcome.text);
       communicator.barrier();
     }
     expect(outcome_of([&] {
-             communicator.all_reduce(data.data(), data.data(), 1, ElementType::kInt32,
-                                     ReduceOp::kUser);
+             communicator.all_reduce({data.data(), 1, ElementType::kInt32}, ReduceOp::kUser);
            }).is_bug,
            "no reducer");
   });
@@ -85,13 +84,13 @@ TEST_CASE("an element may exceed the requested segment length, but not the actua
       [](Communicator& communicator) {
         for (const std::size_t bytes : std::initializer_list<std::size_t>{1000, 4096}) {
           Long data(bytes * 3, static_cast<std::byte>(communicator.rank() + 1));
-          communicator.all_reduce(data.data(), data.data(), 3, left_of(bytes));
+          communicator.all_reduce({data.data(), 3, left_of(bytes)}, left_of(bytes));
           expect(data == Long(bytes * 3, std::byte{1}), "the left one's");
         }
         Long data(3 * 4097);
         for (const bool is_persistent : {false, true}) {
           const RankOutcome outcome = outcome_of([&] {
-            communicator.all_reduce_async(data.data(), data.data(), 3, left_of(4097),
+            communicator.all_reduce_async({data.data(), 3, left_of(4097)}, left_of(4097),
                                           {.is_persistent = is_persistent});
           });
           expect(outcome.is_bug, outcome.text);
@@ -124,9 +123,9 @@ TEST_CASE("ranks with different reducers are an error that names both") {
       UserReduceOp reducer = left_of(rank == 0 ? 12 : other.bytes);
       reducer.tag = rank == 0 ? 3 : other.tag;
       if (rank == 1 && other.bytes == 1) {
-        communicator.all_reduce(data.data(), data.data(), 6, ElementType::kUint8, ReduceOp::kSum);
+        communicator.all_reduce({data.data(), 6, ElementType::kUint8}, ReduceOp::kSum);
       } else {
-        communicator.all_reduce(data.data(), data.data(), 6, reducer);
+        communicator.all_reduce({data.data(), 6, reducer}, reducer);
       }
       communicator.barrier();
     });
@@ -167,12 +166,11 @@ void run_to_throw(Communicator& communicator, Form form, std::string_view algori
   const UserReduceOp reducer = throwing(communicator.rank(), is_exception);
   communicator.barrier();
   if (form == Form::kBlocking) {
-    communicator.all_reduce(data.data(), data.data(), data.size(), reducer,
-                            {.algorithm = algorithm});
+    communicator.all_reduce({data.data(), data.size(), reducer}, reducer, {.algorithm = algorithm});
   } else {
     const bool is_persistent = form == Form::kPersistent;
     Work work =
-        communicator.all_reduce_async(data.data(), data.data(), data.size(), reducer,
+        communicator.all_reduce_async({data.data(), data.size(), reducer}, reducer,
                                       {.algorithm = algorithm, .is_persistent = is_persistent});
     Work after = communicator.barrier_async();
     if (is_persistent) {
@@ -222,8 +220,8 @@ TEST_CASE("an update that throws something other than an exception ends the job 
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store);
     int value = 1;
-    communicator.push_pull(&value, &value, 1, ElementType::kInt32, ReduceOp::kSum,
-                           {.everywhere = true, .servers = {}},
+    communicator.push_pull({&value, 1, ElementType::kInt32}, {&value, 1, ElementType::kInt32},
+                           ReduceOp::kSum, {.everywhere = true, .servers = {}},
                            [](std::size_t, std::span<std::byte>) { throw 42; });
   });
   for (const RankOutcome& outcome : outcomes) {
@@ -243,7 +241,7 @@ TEST_CASE("a user function that would wait for its own operation is refused") {
       communicator.barrier();
       return one + other;
     });
-    communicator.all_reduce(&value, &value, 1, reducer);
+    communicator.all_reduce({&value, 1, reducer}, reducer);
     communicator.barrier();
   });
   for (const RankOutcome& outcome : outcomes) {

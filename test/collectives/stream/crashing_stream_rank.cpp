@@ -53,17 +53,25 @@ kolo::Work issue(kolo::Communicator& communicator, int number, const Memory& mem
   on.stream = kolo::DeviceStream{stream};
   switch (number % 6) {
     case 0:
-      return communicator.all_reduce_async(memory.in, memory.out, kShort, type, sum, on);
+      return communicator.all_reduce_async({memory.in, kShort, type}, {memory.out, kShort, type},
+                                           sum, on);
     case 1:
-      return communicator.all_reduce_async(memory.in, memory.out, kLong, type, sum, on);
+      return communicator.all_reduce_async({memory.in, kLong, type}, {memory.out, kLong, type}, sum,
+                                           on);
     case 2:
-      return communicator.broadcast_async(memory.in, kLong, type, 0, on);
+      return communicator.broadcast_async({memory.in, kLong, type}, 0, on);
     case 3:
-      return communicator.all_gather_async(memory.in, memory.out, kLong, type, on);
+      return communicator.all_gather_async(
+          {memory.in, kolo::chunk_count(kLong, communicator.size(), communicator.rank()), type},
+          {memory.out, kLong, type}, on);
     case 4:
-      return communicator.all_to_all_async(memory.in, memory.out, kShort, type, on);
+      return communicator.all_to_all_async({memory.in, kShort, type}, {memory.out, kShort, type},
+                                           on);
     default:
-      return communicator.reduce_scatter_async(memory.in, memory.out, kShort, type, sum, on);
+      return communicator.reduce_scatter_async(
+          {memory.in, kShort, type},
+          {memory.out, kolo::chunk_count(kShort, communicator.size(), communicator.rank()), type},
+          sum, on);
   }
 }
 

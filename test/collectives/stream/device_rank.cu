@@ -194,20 +194,24 @@ void sum_and_scan(Communicator& communicator, Job<T>& job) {
   const int size = job.size();
   const auto whole = [&](std::size_t i) { return job.sum(i, size); };
   job.give(0, count);
-  communicator.all_reduce(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  communicator.all_reduce({job.in(), count, type}, {job.out(), count, type}, ReduceOp::kSum, on);
   job.expect("all_reduce", job.out(), count, whole);
-  communicator.reduce(job.in(), job.out(), count, type, ReduceOp::kSum, 0, on);
+  communicator.reduce({job.in(), count, type}, {job.out(), count, type}, 0, ReduceOp::kSum, on);
   if (rank == 0) job.expect("reduce", job.out(), count, whole);
-  communicator.scan(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  communicator.scan({job.in(), count, type}, {job.out(), count, type}, ReduceOp::kSum, on);
   job.expect("scan", job.out(), count, [&](std::size_t i) { return job.sum(i, rank + 1); });
-  communicator.exclusive_scan(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  communicator.exclusive_scan({job.in(), count, type}, {job.out(), count, type}, ReduceOp::kSum,
+                              on);
   if (rank > 0)
     job.expect("exclusive_scan", job.out(), count, [&](std::size_t i) { return job.sum(i, rank); });
-  communicator.reduce_scatter(job.in(), job.out(), count, type, ReduceOp::kSum, on);
+  communicator.reduce_scatter(
+      {job.in(), count, type},
+      {job.out(), kolo::chunk_count(count, communicator.size(), communicator.rank()), type},
+      ReduceOp::kSum, on);
   const std::size_t begin = kolo::chunk_begin(count, size, rank);
   job.expect("reduce_scatter", job.out(), kolo::chunk_count(count, size, rank),
              [&](std::size_t i) { return job.sum(begin + i, size); });
-  communicator.all_reduce(job.in(), job.in(), count, type, ReduceOp::kSum, on);
+  communicator.all_reduce({job.in(), count, type}, ReduceOp::kSum, on);
   job.expect("all_reduce in place", job.in(), count, whole);
 }
 
@@ -227,20 +231,26 @@ void move(Communicator& communicator, Job<T>& job) {
     return value_of<T>(owner, i);
   };
   job.give(begin, own);
-  communicator.all_gather(job.in(), job.out(), count, type, on);
+  communicator.all_gather(
+      {job.in(), kolo::chunk_count(count, communicator.size(), communicator.rank()), type},
+      {job.out(), count, type}, on);
   job.expect("all_gather", job.out(), count, by_owner);
-  communicator.gather(job.in(), job.out(), count, type, 0, on);
+  communicator.gather(
+      {job.in(), kolo::chunk_count(count, communicator.size(), communicator.rank()), type},
+      {job.out(), count, type}, 0, on);
   if (rank == 0) job.expect("gather", job.out(), count, by_owner);
   job.give(0, count);
-  communicator.scatter(job.in(), job.out(), count, type, 1, on);
+  communicator.scatter(
+      {job.in(), count, type},
+      {job.out(), kolo::chunk_count(count, communicator.size(), communicator.rank()), type}, 1, on);
   job.expect("scatter", job.out(), own, [&](std::size_t i) { return value_of<T>(1, begin + i); });
-  communicator.all_to_all(job.in(), job.out(), count, type, on);
+  communicator.all_to_all({job.in(), count, type}, {job.out(), count, type}, on);
   const std::size_t each = count / static_cast<std::size_t>(size);
   job.expect("all_to_all", job.out(), count, [&](std::size_t i) {
     return value_of<T>(static_cast<int>(i / each),
                        static_cast<std::size_t>(rank) * each + i % each);
   });
-  communicator.broadcast(job.in(), count, type, 1, on);
+  communicator.broadcast({job.in(), count, type}, 1, on);
   job.expect("broadcast", job.in(), count, [](std::size_t i) { return value_of<T>(1, i); });
 }
 
@@ -258,8 +268,9 @@ void replay(Communicator& communicator, const std::string& kind) {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   check(cudaStreamBeginCapture(job.stream(), cudaStreamCaptureModeThreadLocal), "capture");
-  communicator.all_reduce(job.in(), job.out(), job.count(), kolo::ElementType::kFloat32,
-                          ReduceOp::kSum, job.on_stream());
+  communicator.all_reduce({job.in(), job.count(), kolo::ElementType::kFloat32},
+                          {job.out(), job.count(), kolo::ElementType::kFloat32}, ReduceOp::kSum,
+                          job.on_stream());
   check(cudaStreamEndCapture(job.stream(), &graph), "the end of a capture");
   check(cudaGraphInstantiate(&ready, graph, 0), "making a graph ready");
   for (int round = 0; round < kReplays; ++round) {
@@ -277,8 +288,9 @@ std::string outlive(Communicator& communicator, const std::string& kind) {
   Job<float> job(communicator, kind, 3'000'001);
   const auto sum = [&] {
     communicator
-        .all_reduce_async(job.in(), job.out(), job.count(), kolo::ElementType::kFloat32,
-                          ReduceOp::kSum, job.on_stream())
+        .all_reduce_async({job.in(), job.count(), kolo::ElementType::kFloat32},
+                          {job.out(), job.count(), kolo::ElementType::kFloat32}, ReduceOp::kSum,
+                          job.on_stream())
         .wait();
   };
   job.give(0, job.count());

@@ -123,19 +123,20 @@ void sum_by_communicator(int rank, int size, const std::shared_ptr<Store>& store
     device::copy(in.data(), floats.data(), in.bytes(), stream);
     const CallOptions on_stream{.stream = DeviceStream{stream}};
     const auto sum = [&] {
-      return communicator.all_reduce_async(in.data(), out.data(), count, ElementType::kFloat32,
+      return communicator.all_reduce_async({in.data(), count, ElementType::kFloat32},
+                                           {out.data(), count, ElementType::kFloat32},
                                            ReduceOp::kSum, on_stream);
     };
-    communicator.all_reduce(in.data(), out.data(), count, ElementType::kFloat32, ReduceOp::kSum,
-                            on_stream);
+    communicator.all_reduce({in.data(), count, ElementType::kFloat32},
+                            {out.data(), count, ElementType::kFloat32}, ReduceOp::kSum, on_stream);
     sum().wait();
     device::copy(floats.data(), out.data(), out.bytes(), stream);
     device::wait(stream);
   } else {
     std::vector<float> out(count);
     for (int round = 0; round < 2; ++round)
-      communicator.all_reduce(floats.data(), out.data(), count, ElementType::kFloat32,
-                              ReduceOp::kSum);
+      communicator.all_reduce({floats.data(), count, ElementType::kFloat32},
+                              {out.data(), count, ElementType::kFloat32}, ReduceOp::kSum);
     floats = out;
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -219,10 +220,8 @@ TEST_CASE("pinned memory of ranks with a device is refused on streams and works 
     std::vector<float> floats(5003, 1);
     const std::vector<float> before = floats;
     const device::Pinned pinned(floats.data(), floats.size() * sizeof(float));
-    const auto refused = outcome_of([&] {
-      communicator.all_reduce(floats.data(), floats.data(), floats.size(), ElementType::kFloat32,
-                              ReduceOp::kSum, {.stream = DeviceStream{stream}});
-    });
+    const auto refused = outcome_of(
+        [&] { communicator.all_reduce(floats, ReduceOp::kSum, {.stream = DeviceStream{stream}}); });
     expect(refused.is_bug && refused.text.find("host memory") != std::string::npos,
            [&] { return "on a stream: " + refused.text; });
     expect(floats == before, "what was refused was touched");

@@ -14,8 +14,7 @@ TEST_CASE("the smallest all-reduce makes a known number of driver calls to enque
     CallOptions options;
     options.stream = DeviceStream{rank.stream};
     const auto call = [&] {
-      rank.communicator.all_reduce(memory, memory, 2, ElementType::kFloat32, ReduceOp::kSum,
-                                   options);
+      rank.communicator.all_reduce({memory, 2, ElementType::kFloat32}, ReduceOp::kSum, options);
     };
     // the first calls also create resources and look up the memory
     for (int i = 0; i < 3; ++i) call();

@@ -86,15 +86,14 @@ void sum(const StreamRank& rank, const Operation& operation) {
   }
   std::byte* const memory = memory_of(rank, operation);
   communicator
-      .all_reduce_async(memory, memory, operation.count, ElementType::kFloat32, ReduceOp::kSum,
-                        on(rank))
+      .all_reduce_async({memory, operation.count, ElementType::kFloat32}, ReduceOp::kSum, on(rank))
       .wait();
   expect_all(memory, operation.count, total);
 }
 
 void broadcast(const StreamRank& rank, const Operation& operation) {
   std::byte* const memory = memory_of(rank, operation);
-  rank.communicator.broadcast_async(memory, operation.count, ElementType::kFloat32, 0, on(rank))
+  rank.communicator.broadcast_async({memory, operation.count, ElementType::kFloat32}, 0, on(rank))
       .wait();
   expect_all(memory, operation.count, 1);
 }
@@ -113,8 +112,8 @@ void capture(const StreamRank& rank, const Operation& operation) {
   rank.driver.capture(rank.stream);
   std::exception_ptr error;
   try {
-    rank.communicator.all_reduce(memory, memory, operation.count, ElementType::kFloat32,
-                                 ReduceOp::kSum, on(rank));
+    rank.communicator.all_reduce({memory, operation.count, ElementType::kFloat32}, ReduceOp::kSum,
+                                 on(rank));
   } catch (...) {
     error = std::current_exception();
   }

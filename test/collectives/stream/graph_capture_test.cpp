@@ -53,8 +53,7 @@ CallOptions on(cuda::Stream stream, std::string_view algorithm = {}) {
 
 void sum(const StreamRank& rank, std::byte* memory, const CallOptions& options,
          std::size_t count = kCount) {
-  rank.communicator.all_reduce(memory, memory, count, ElementType::kFloat32, ReduceOp::kSum,
-                               options);
+  rank.communicator.all_reduce({memory, count, ElementType::kFloat32}, ReduceOp::kSum, options);
 }
 
 FakeGraph* captured(const StreamRank& rank, const std::function<void()>& calls) {
@@ -159,10 +158,12 @@ TEST_CASE("a graph of several collectives is replayed without synchronization of
     const FakeGraph* const graph = captured(rank, [&] {
       rank.communicator.barrier(on(rank.stream));
       sum(rank, memory, on(rank.stream));
-      rank.communicator.broadcast(memory, kCount, ElementType::kFloat32, 1, on(rank.stream));
-      rank.communicator.all_gather(memory, parts, 3 * kCount, ElementType::kFloat32,
-                                   on(rank.stream));
-      rank.communicator.all_reduce(memory, memory, 0, ElementType::kFloat32, ReduceOp::kSum,
+      rank.communicator.broadcast({memory, kCount, ElementType::kFloat32}, 1, on(rank.stream));
+      rank.communicator.all_gather(
+          {memory, chunk_count(3 * kCount, rank.communicator.size(), rank.communicator.rank()),
+           ElementType::kFloat32},
+          {parts, 3 * kCount, ElementType::kFloat32}, on(rank.stream));
+      rank.communicator.all_reduce({memory, 0, ElementType::kFloat32}, ReduceOp::kSum,
                                    on(rank.stream));
     });
     fill(memory, numbers(rank.communicator.rank(), 0));
@@ -214,7 +215,7 @@ TEST_CASE("the Work of a captured call, also persistent, is done once all have c
     std::byte* const memory = memory_of(rank);
     CallOptions options = on(rank.stream);
     options.is_persistent = true;
-    Work plan = rank.communicator.all_reduce_async(memory, memory, kCount, ElementType::kFloat32,
+    Work plan = rank.communicator.all_reduce_async({memory, kCount, ElementType::kFloat32},
                                                    ReduceOp::kSum, options);
     const FakeGraph* const graph = captured(rank, [&] {
       plan.start();
@@ -251,7 +252,7 @@ TEST_CASE("captures over hosts and of messages are refused before anything is se
     std::byte* const memory = memory_of(rank);
     captured(rank, [&] {
       expect_said(refusal([&] {
-                    rank.communicator.send(memory, kCount, ElementType::kFloat32,
+                    rank.communicator.send({memory, kCount, ElementType::kFloat32},
                                            1 - rank.communicator.rank(), on(rank.stream));
                   }),
                   "a message cannot be replayed");

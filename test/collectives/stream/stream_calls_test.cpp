@@ -36,12 +36,11 @@ CallOptions on(cuda::Stream stream) {
 }
 
 void sum(const StreamRank& rank, std::byte* memory, const CallOptions& options) {
-  rank.communicator.all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum,
-                               options);
+  rank.communicator.all_reduce({memory, kCount, ElementType::kFloat32}, ReduceOp::kSum, options);
 }
 Work sum_async(const StreamRank& rank, std::byte* memory, const CallOptions& options) {
-  return rank.communicator.all_reduce_async(memory, memory, kCount, ElementType::kFloat32,
-                                            ReduceOp::kSum, options);
+  return rank.communicator.all_reduce_async({memory, kCount, ElementType::kFloat32}, ReduceOp::kSum,
+                                            options);
 }
 
 std::string refusal(const std::function<void()>& body) {
@@ -83,7 +82,7 @@ TEST_CASE("a rank that waits on its stream alone does not block the others") {
     std::byte* const memory = rank.upload(floats(is_root ? 7.0F : 1.0F));
     for (int i = 0; is_root && i < kPolls && calls_of_rank_1 < 10; ++i) std::this_thread::yield();
     for (int i = 0; i < kCalls; ++i) {
-      rank.communicator.broadcast(memory, kCount, ElementType::kFloat32, 0, on(rank.stream));
+      rank.communicator.broadcast({memory, kCount, ElementType::kFloat32}, 0, on(rank.stream));
       if (!is_root) ++calls_of_rank_1;
     }
     rank.wait_alone();
@@ -105,12 +104,12 @@ TEST_CASE("a message sent on a stream arrives whatever its rank does afterwards"
       std::byte* const memory = rank.upload(floats(sends ? 7.0F : 1.0F));
       for (int i = 0; i < kMessages; ++i) {
         if (!sends) {
-          rank.communicator.receive(memory, kCount, ElementType::kFloat32, 0, on(rank.stream));
+          rank.communicator.receive({memory, kCount, ElementType::kFloat32}, 0, on(rank.stream));
           rank.wait_alone();
           ++received;
           continue;
         }
-        rank.communicator.send(memory, kCount, ElementType::kFloat32, 1, on(rank.stream));
+        rank.communicator.send({memory, kCount, ElementType::kFloat32}, 1, on(rank.stream));
         rank.wait_alone();
         const auto deadline = Clock::now() + kPatience;
         while (received <= i && Clock::now() < deadline) std::this_thread::yield();
@@ -172,10 +171,10 @@ TEST_CASE("operations on two streams, on the host, and messages keep the order o
       rank.communicator.all_reduce(std::span<float>(host), ReduceOp::kMax);
       const int next = (rank.communicator.rank() + 1) % 3;
       const int before = (rank.communicator.rank() + 2) % 3;
-      rank.communicator.send_receive(host.data(), 5, next, host.data() + 10, 5, before,
-                                     ElementType::kFloat32);
-      rank.communicator.send_receive(one, kCount, next, two, kCount, before, ElementType::kFloat32,
-                                     on(other));
+      rank.communicator.send_receive({host.data(), 5, ElementType::kFloat32}, next,
+                                     {host.data() + 10, 5, ElementType::kFloat32}, before);
+      rank.communicator.send_receive({one, kCount, ElementType::kFloat32}, next,
+                                     {two, kCount, ElementType::kFloat32}, before, on(other));
       work.wait();
       rank.synchronize();
       rank.synchronize(other);
@@ -196,8 +195,7 @@ TEST_CASE("host calls of a rank with a device use the call cache only while no s
     // Whether the call ended while it was issued. An operation that goes into the queue does not.
     const auto ends_at_once = [&] {
       bool has_ended = false;
-      Work work = rank.communicator.all_reduce_async(host.data(), host.data(), host.size(),
-                                                     ElementType::kFloat32, ReduceOp::kSum);
+      Work work = rank.communicator.all_reduce_async(host, ReduceOp::kSum);
       work.when_done([&has_ended](const Error*) { has_ended = true; });
       const bool did = has_ended;
       work.wait();
@@ -219,7 +217,8 @@ TEST_CASE("device memory is refused in a repeated host call, as in the first") {
   run_stream_ranks({}, [](const StreamRank& rank) {
     std::vector<float> host(kCount, 1);
     const auto sum_into = [&](void* out) {
-      rank.communicator.all_reduce(host.data(), out, kCount, ElementType::kFloat32, ReduceOp::kSum);
+      rank.communicator.all_reduce({host.data(), kCount, ElementType::kFloat32},
+                                   {out, kCount, ElementType::kFloat32}, ReduceOp::kSum);
     };
     std::vector<float> out(kCount);
     for (int i = 0; i < 3; ++i) sum_into(out.data());
@@ -272,9 +271,8 @@ TEST_CASE("groups have the device of their parent") {
     auto half = rank.communicator.split(rank.communicator.rank() / 2);
     auto twin = rank.communicator.duplicate();
     std::byte* const memory = rank.upload(floats(1));
-    half->all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum,
-                     on(rank.stream));
-    twin.all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum, on(rank.stream));
+    half->all_reduce({memory, kCount, ElementType::kFloat32}, ReduceOp::kSum, on(rank.stream));
+    twin.all_reduce({memory, kCount, ElementType::kFloat32}, ReduceOp::kSum, on(rank.stream));
     Work last = twin.barrier_async(on(rank.stream));
     last.wait();
     rank.synchronize();
@@ -295,7 +293,7 @@ TEST_CASE("a buffer of a world and its groups is opened once per process") {
     CallOptions options = on(rank.stream);
     options.algorithm = "binomial_tree";
     for (Communicator* const each : {&rank.communicator, &*split, &twin})
-      each->broadcast(memory, kBytes, ElementType::kUint8, 2, options);
+      each->broadcast({memory, kBytes, ElementType::kUint8}, 2, options);
     rank.synchronize();
     expect(memory[0] == std::byte{2} && memory[kBytes - 1] == std::byte{2}, "wrong numbers");
     rank.communicator.barrier();
@@ -312,7 +310,7 @@ TEST_CASE("statistics count the payload of calls on streams, without openings") 
     CallOptions options = on(rank.stream);
     options.algorithm = "ring";
     const auto before = rank.communicator.statistics();
-    Work work = rank.communicator.all_reduce_async(memory, memory, 1000, ElementType::kFloat32,
+    Work work = rank.communicator.all_reduce_async({memory, 1000, ElementType::kFloat32},
                                                    ReduceOp::kSum, options);
     work.wait();
     const auto after = rank.communicator.statistics();
@@ -328,7 +326,7 @@ TEST_CASE("wrong memory and unsupported calls on streams are refused before anyt
     std::vector<float> host(kCount);
     const auto call = [&](void* data, const CallOptions& options) {
       return refusal([&] {
-        rank.communicator.all_reduce(data, data, kCount, ElementType::kFloat32, ReduceOp::kSum,
+        rank.communicator.all_reduce({data, kCount, ElementType::kFloat32}, ReduceOp::kSum,
                                      options);
       });
     };
@@ -339,13 +337,15 @@ TEST_CASE("wrong memory and unsupported calls on streams are refused before anyt
     UserReduceOp reducer;
     reducer.element_bytes = sizeof(float);
     reducer.combine = [](void*, const void*, const void*, std::size_t) {};
-    expect_said(
-        refusal([&] { rank.communicator.all_reduce(memory, memory, 1, reducer, on(rank.stream)); }),
-        "a user function runs on the host");
+    expect_said(refusal([&] {
+                  rank.communicator.all_reduce({memory, 1, reducer}, reducer, on(rank.stream));
+                }),
+                "a user function runs on the host");
     expect_said(refusal([&] {
                   rank.communicator.push_pull(
-                      memory, memory, 8, ElementType::kFloat32, ReduceOp::kSum, {true, {}},
-                      [](std::size_t, std::span<std::byte>) {}, on(rank.stream));
+                      {memory, 8, ElementType::kFloat32}, {memory, 8, ElementType::kFloat32},
+                      ReduceOp::kSum, {true, {}}, [](std::size_t, std::span<std::byte>) {},
+                      on(rank.stream));
                 }),
                 "an update runs on the host");
     cuda::Stream const gone = rank.driver.make_stream();
@@ -396,7 +396,7 @@ TEST_CASE("memory of another device is refused with both devices before anything
         rank.driver.make_memory(kCount * sizeof(float), FakeDriver::Kind::kDevice, other);
     rank.uploads.push_back(theirs);
     const std::string said = refusal([&] {
-      rank.communicator.all_reduce(theirs, theirs, kCount, ElementType::kFloat32, ReduceOp::kSum,
+      rank.communicator.all_reduce({theirs, kCount, ElementType::kFloat32}, ReduceOp::kSum,
                                    on(rank.stream));
     });
     expect_said(said, "device " + std::to_string(other));
@@ -412,7 +412,7 @@ TEST_CASE("a communicator without a device refuses streams without a driver call
   run_ranks(2, "auto", [](Communicator& communicator) {
     std::vector<float> host(kCount);
     expect_said(refusal([&] {
-                  communicator.all_reduce(host.data(), host.data(), kCount, ElementType::kFloat32,
+                  communicator.all_reduce({host.data(), kCount, ElementType::kFloat32},
                                           ReduceOp::kSum, on(nullptr));
                 }),
                 "all_reduce: the call is on a device's stream, and this rank's communicator has no "

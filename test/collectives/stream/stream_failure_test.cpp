@@ -21,8 +21,8 @@ Work sum_async(const StreamRank& rank, std::byte* memory, std::size_t count = kC
   CallOptions options;
   options.timeout = timeout;
   options.stream = DeviceStream{rank.stream};
-  return rank.communicator.all_reduce_async(memory, memory, count, ElementType::kFloat32,
-                                            ReduceOp::kSum, options);
+  return rank.communicator.all_reduce_async({memory, count, ElementType::kFloat32}, ReduceOp::kSum,
+                                            options);
 }
 
 std::byte* memory_of(const StreamRank& rank) {
@@ -83,10 +83,12 @@ TEST_CASE("a mismatch of blocking calls on streams is reported by the next call"
     CallOptions options;
     options.stream = DeviceStream{rank.stream};
     if (rank.communicator.rank() == 0) {
-      rank.communicator.all_gather(memory, memory, 1, ElementType::kFloat32, options);
+      rank.communicator.all_gather(
+          {memory, chunk_count(1, rank.communicator.size(), rank.communicator.rank()),
+           ElementType::kFloat32},
+          {memory, 1, ElementType::kFloat32}, options);
     } else {
-      rank.communicator.all_reduce(memory, memory, 1, ElementType::kFloat32, ReduceOp::kSum,
-                                   options);
+      rank.communicator.all_reduce({memory, 1, ElementType::kFloat32}, ReduceOp::kSum, options);
     }
     rank.communicator.barrier();
   });
@@ -139,8 +141,7 @@ TEST_CASE("a progress thread releases streams while no thread calls") {
     CallOptions options;
     options.stream = DeviceStream{rank.stream};
     std::byte* const memory = memory_of(rank);
-    rank.communicator.all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum,
-                                 options);
+    rank.communicator.all_reduce({memory, kCount, ElementType::kFloat32}, ReduceOp::kSum, options);
     cuda::Event event = nullptr;
     rank.driver.create_event(&event, 0);
     rank.driver.record_event(event, rank.stream);
@@ -197,8 +198,7 @@ TEST_CASE("a timeout in a wait for a long segment names the host and the step") 
     options.algorithm = "ring";
     options.timeout = 400ms;
     late.run(rank, [&] {
-      rank.communicator.all_reduce(memory, memory, kLong, ElementType::kFloat32, ReduceOp::kSum,
-                                   options);
+      rank.communicator.all_reduce({memory, kLong, ElementType::kFloat32}, ReduceOp::kSum, options);
     });
   });
   require_cause(outcomes, ErrorCode::kDeadline,

@@ -45,36 +45,46 @@ void call(Communicator& by, const Case& c, std::byte* in, std::byte* out,
   const int root = by.size() / 2;
   switch (c.collective) {
     case Collective::kAllReduce:
-      return by.all_reduce(in, to, c.count, c.type, c.op, options);
+      return by.all_reduce({in, c.count, c.type}, {to, c.count, c.type}, c.op, options);
     case Collective::kReduceScatter:
-      return by.reduce_scatter(in, to_mine, c.count, c.type, c.op, options);
+      return by.reduce_scatter({in, c.count, c.type},
+                               {to_mine, chunk_count(c.count, by.size(), by.rank()), c.type}, c.op,
+                               options);
     case Collective::kAllGather:
-      return by.all_gather(from_mine, to, c.count, c.type, options);
+      return by.all_gather({from_mine, chunk_count(c.count, by.size(), by.rank()), c.type},
+                           {to, c.count, c.type}, options);
     case Collective::kBroadcast:
-      return by.broadcast(in, c.count, c.type, root, options);
+      return by.broadcast({in, c.count, c.type}, root, options);
     case Collective::kBarrier:
       return by.barrier(options);
     case Collective::kPushPull:
-      return by.push_pull(in, to, c.count, c.type, c.op, everywhere, {}, options);
+      return by.push_pull({in, c.count, c.type}, {to, c.count, c.type}, c.op, everywhere, {},
+                          options);
     case Collective::kPush:
-      return by.push(in, to_mine, c.count, c.type, c.op, everywhere, {}, options);
+      return by.push({in, c.count, c.type},
+                     {to_mine, chunk_count(c.count, by.size(), by.rank()), c.type}, c.op,
+                     everywhere, {}, options);
     case Collective::kPull:
-      return by.pull(from_mine, to, c.count, c.type, everywhere, options);
+      return by.pull({from_mine, chunk_count(c.count, by.size(), by.rank()), c.type},
+                     {to, c.count, c.type}, everywhere, options);
     case Collective::kReduce:
-      return by.reduce(in, to, c.count, c.type, c.op, root, options);
+      return by.reduce({in, c.count, c.type}, {to, c.count, c.type}, root, c.op, options);
     case Collective::kGather:
-      return by.gather(from_mine, to, c.count, c.type, root, options);
+      return by.gather({from_mine, chunk_count(c.count, by.size(), by.rank()), c.type},
+                       {to, c.count, c.type}, root, options);
     case Collective::kScatter:
-      return by.scatter(in, to_mine, c.count, c.type, root, options);
+      return by.scatter({in, c.count, c.type},
+                        {to_mine, chunk_count(c.count, by.size(), by.rank()), c.type}, root,
+                        options);
     case Collective::kAllToAll:
-      return by.all_to_all(in, to, c.count, c.type, options);
+      return by.all_to_all({in, c.count, c.type}, {to, c.count, c.type}, options);
     case Collective::kScan:
-      return by.scan(in, to, c.count, c.type, c.op, options);
+      return by.scan({in, c.count, c.type}, {to, c.count, c.type}, c.op, options);
     case Collective::kExclusiveScan:
-      return by.exclusive_scan(in, to, c.count, c.type, c.op, options);
+      return by.exclusive_scan({in, c.count, c.type}, {to, c.count, c.type}, c.op, options);
     case Collective::kMessage:
-      if (by.rank() == 0 && by.size() > 1) by.send(in, c.count, c.type, 1, options);
-      if (by.rank() == 1) by.receive(out, c.count, c.type, 0, options);
+      if (by.rank() == 0 && by.size() > 1) by.send({in, c.count, c.type}, 1, options);
+      if (by.rank() == 1) by.receive({out, c.count, c.type}, 0, options);
       return;
   }
 }
@@ -269,10 +279,9 @@ TEST_CASE("averages, scaled sums and other operations on streams give the host's
     std::byte* const memory = rank.upload(bytes);
     CallOptions options;
     options.scale = 1 + rank.communicator.rank();
-    rank.communicator.all_reduce(floats.data(), floats.data(), floats.size(), ElementType::kFloat32,
-                                 ReduceOp::kScaledSum, options);
+    rank.communicator.all_reduce(floats, ReduceOp::kScaledSum, options);
     options.stream = DeviceStream{rank.stream};
-    rank.communicator.all_reduce(memory, memory, floats.size(), ElementType::kFloat32,
+    rank.communicator.all_reduce({memory, floats.size(), ElementType::kFloat32},
                                  ReduceOp::kScaledSum, options);
     rank.synchronize();
     expect(std::memcmp(memory, floats.data(), bytes.size()) == 0, "a scaled sum");
@@ -298,14 +307,15 @@ TEST_CASE("shares of any length work on streams") {
         expect(out[i] == static_cast<std::byte>(i < 500 ? 1 : 3), what);
       std::memset(out, 0, 1203);
     };
-    by.all_gather_v(in, out, counts, ElementType::kUint8, options);
+    by.all_gather_v({in, mine, ElementType::kUint8}, std::span(out, 1203), counts, options);
     expect_all(true, "all_gather_v");
-    by.gather_v(in, mine, out, by.rank() == 1 ? Counts(counts) : Counts(), ElementType::kUint8, 1,
-                options);
+    by.gather_v({in, mine, ElementType::kUint8}, std::span(out, 1203),
+                by.rank() == 1 ? Counts(counts) : Counts(), 1, options);
     expect_all(by.rank() == 1, "gather_v");
     const std::vector<std::size_t> gives(3, mine);
-    by.all_to_all_v(rank.upload(Bytes(3 * mine, static_cast<std::byte>(by.rank() + 1))), gives, out,
-                    counts, ElementType::kUint8, options);
+    by.all_to_all_v(
+        std::span(rank.upload(Bytes(3 * mine, static_cast<std::byte>(by.rank() + 1))), 3 * mine),
+        gives, std::span(out, 1203), counts, options);
     expect_all(true, "all_to_all_v");
   });
 }

@@ -24,8 +24,8 @@ Work sum_async(const StreamRank& rank, std::byte* memory, std::string_view algor
   CallOptions options;
   options.algorithm = algorithm;
   options.stream = DeviceStream{rank.stream};
-  return rank.communicator.all_reduce_async(memory, memory, count, ElementType::kFloat32,
-                                            ReduceOp::kSum, options);
+  return rank.communicator.all_reduce_async({memory, count, ElementType::kFloat32}, ReduceOp::kSum,
+                                            options);
 }
 
 // The bytes and segments that a rank's calls on streams have sent to all its peers.

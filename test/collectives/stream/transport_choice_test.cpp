@@ -28,8 +28,7 @@ bool are_threes(const std::byte* memory) {
 void sum(const StreamRank& rank, std::byte* memory) {
   CallOptions options;
   options.stream = DeviceStream{rank.stream};
-  rank.communicator.all_reduce(memory, memory, kCount, ElementType::kFloat32, ReduceOp::kSum,
-                               options);
+  rank.communicator.all_reduce({memory, kCount, ElementType::kFloat32}, ReduceOp::kSum, options);
 }
 
 void expect_said(const std::string& text, const std::string& part) {

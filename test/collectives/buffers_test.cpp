@@ -1,4 +1,4 @@
-// Collectives over spans: redundant lengths must agree; the rest is as with pointers.
+// Buffers of collectives: what two buffers or a list of counts state twice must agree.
 #include <array>
 #include <span>
 #include <stdexcept>
@@ -110,15 +110,14 @@ TEST_CASE("an error names a span with the wrong length before anything is sent")
     const std::string rank = std::to_string(world.rank());
     const std::string who = "rank " + rank + " of 3: its chunk of 10 elements has " +
                             (rank == "0" ? "4" : "3") +
-                            ", but its span has 5: pass a span of chunk_count(10, 3, " + rank;
+                            ", but its buffer 5: pass chunk_count(10, 3, " + rank;
     expect_said([&] { world.all_gather(chunk, std::span(all)); }, "all_gather: rank " + rank);
     expect_said([&] { world.all_gather(chunk, std::span(all)); }, who);
     expect_said([&] { world.all_gather_async(chunk, std::span(all)); }, who);
     expect_said([&] { world.reduce_scatter(all, std::span(chunk)); }, "reduce_scatter: " + who);
     expect_said([&] { world.reduce_scatter_async(all, std::span(chunk)); }, who);
     expect_said([&] { world.all_to_all(chunk, std::span(all)); },
-                "all_to_all: rank " + rank +
-                    " of 3: the input span has 5 elements, but the output span has 10");
+                "all_to_all: rank " + rank + " of 3: 'in' has 5 elements, but 'out' 10");
     expect_said([&] { world.all_to_all_async(chunk, std::span(all)); }, "use all_to_all_v");
     world.all_reduce(std::span(all));
   });
@@ -146,35 +145,96 @@ TEST_CASE("spans of scans receive the reduction of the ranks before") {
   });
 }
 
-TEST_CASE("gather and scatter with spans need the whole at the root only") {
+TEST_CASE("other ranks than the root state the length of what is gathered, without memory") {
   const bool is_async = GENERATE(false, true);
   const int root = GENERATE(0, 2);
   run_ranks(3, "inproc", [is_async, root](Communicator& world) {
     const int rank = world.rank();
     const std::size_t chunk = chunk_count(kCount, world.size(), rank);
     const std::vector<float> mine = filled(rank, chunk);
-    std::vector<float> all(rank == root ? kCount : 0);
+    std::vector<float> whole(rank == root ? kCount : 0);
+    const Buffer all(rank == root ? whole.data() : nullptr, kCount, ElementType::kFloat32);
     std::vector<float> back(chunk);
     if (is_async) {
-      world.gather_async(mine, std::span(all), root).wait();
+      world.gather_async(mine, all, root).wait();
       world.scatter_async(all, std::span(back), root).wait();
     } else {
-      world.gather(mine, std::span(all), root);
+      world.gather(mine, all, root);
       world.scatter(all, std::span(back), root);
     }
     std::size_t place = 0;
     for (int from = 0; from < world.size() && rank == root; ++from) {
       for (std::size_t i = 0; i < chunk_count(kCount, world.size(), from); ++i)
-        expect(all[place++] == value(from, i), "a gathered element");
+        expect(whole[place++] == value(from, i), "a gathered element");
     }
     expect(back == mine, "what was gathered comes back");
     if (rank == root) {  // in place, as with pointers
-      const auto part = std::span(all).subspan(chunk_begin(kCount, world.size(), rank), chunk);
-      world.gather(part, std::span(all), root);
+      const auto part = std::span(whole).subspan(chunk_begin(kCount, world.size(), rank), chunk);
+      world.gather(part, all, root);
     } else {
-      world.gather(mine, std::span<float>(), root);
+      world.gather(mine, all, root);
     }
-    expect(rank != root || all.front() == value(0, 0), "a gathered element, in place");
+    expect(rank != root || whole.front() == value(0, 0), "a gathered element, in place");
+  });
+}
+
+TEST_CASE("a gather or scatter of equal chunks needs the whole at the root only") {
+  run_ranks(3, "inproc", [](Communicator& world) {
+    const std::vector<float> mine = filled(world.rank(), 2);
+    std::vector<float> all(world.rank() == 1 ? 6 : 0);
+    std::vector<float> back(2);
+    world.gather(mine, all, 1);
+    expect(world.rank() != 1 || all[4] == value(2, 0), "a gathered element");
+    world.scatter(all, back, 1);
+    expect(back == mine, "what was gathered comes back");
+  });
+}
+
+TEST_CASE("buffers of elements without an ElementType are for user functions of their length") {
+  struct Pair {
+    float key;
+    float value;
+  };
+  run_ranks(2, "inproc", [](Communicator& world) {
+    std::vector<Pair> pairs(3, {1, static_cast<float>(world.rank())});
+    expect_said(
+        [&] { world.all_reduce(pairs); },
+        "all_reduce: elements of 8 bytes have no ElementType: pass a UserReduceOp for them");
+    expect_said([&] { world.broadcast(pairs); },
+                "broadcast: elements of 8 bytes have no ElementType: pass their bytes");
+    const UserReduceOp most = make_user_reduce_op<Pair>(
+        [](const Pair& one, const Pair& other) { return one.value < other.value ? other : one; });
+    std::vector<float> floats(3);
+    expect_said([&] { world.all_reduce(floats, most); },
+                "the reducer is for elements of 8 bytes, but the buffer holds float32");
+    world.all_reduce(pairs, most);
+    expect(pairs[2].value == 1, "the greatest pair");
+    world.broadcast(std::as_writable_bytes(std::span(pairs)), 1);
+  });
+}
+
+TEST_CASE("buffers of two types, or of two lengths, are refused before anything is sent") {
+  run_ranks(2, "inproc", [](Communicator& world) {
+    std::vector<float> floats(4);
+    std::vector<double> doubles(4);
+    const std::string who = "rank " + std::to_string(world.rank()) + " of 2: ";
+    for (int time = 0; time < 2; ++time) {  // the second time the call is in the cache
+      expect_said([&] { world.all_reduce(floats, doubles); },
+                  "all_reduce: " + who + "'in' holds float32, but 'out' float64");
+      expect_said([&] { world.all_reduce(std::span(floats).first(3), floats); },
+                  "all_reduce: " + who + "'in' has 3 elements, but 'out' 4");
+      expect_said([&] { world.all_gather(std::span(floats).first(1), floats); },
+                  "all_gather: " + who);
+      expect_said([&] { world.reduce_scatter(floats, std::span(floats).first(1)); },
+                  "reduce_scatter: " + who);
+      expect_said([&] { world.scan(floats, std::span(floats).first(2)); }, "scan: " + who);
+      std::vector<float> chunk(2);
+      world.all_reduce(std::span(floats).first(3));
+      world.all_reduce(floats);
+      world.all_gather(chunk, floats);
+      world.reduce_scatter(floats, chunk);
+      world.scan(floats);
+    }
   });
 }
 
@@ -191,12 +251,12 @@ TEST_CASE("spans carry shares of any length, as the counts say") {
     if (is_async) {
       world.all_gather_v_async(mine, std::span(all), counts).wait();
       world.gather_v_async(mine, std::span(gathered), nobody_knows, 1).wait();
-      world.scatter_v_async(gathered, nobody_knows, std::span(back), 1).wait();
+      world.scatter_v_async(gathered, std::span(back), nobody_knows, 1).wait();
       world.reduce_scatter_v_async(same, std::span(sums), counts, ReduceOp::kProduct).wait();
     } else {
       world.all_gather_v(mine, std::span(all), counts);
       world.gather_v(mine, std::span(gathered), nobody_knows, 1);
-      world.scatter_v(gathered, nobody_knows, std::span(back), 1);
+      world.scatter_v(gathered, std::span(back), nobody_knows, 1);
       world.reduce_scatter_v(same, std::span(sums), counts, ReduceOp::kProduct);
     }
     std::vector<float> expected = filled(0, 5);
@@ -248,25 +308,24 @@ TEST_CASE("an error names a span that does not match the counts before anything 
       if (is_root) expect_said(call, wanted);
     };
     everywhere([&] { world.all_gather_v(three, std::span(all), none); },
-               "all_gather_v: " + who + "'counts' has 0 entries: pass one for each rank");
+               "all_gather: 'counts' has 0 entries for 2 ranks; give one for each");
     everywhere([&] { world.all_gather_v_async(three, std::span(all), more); },
-               "all_gather_v: " + who +
-                   "the sum of 'counts' is 8 elements, but the span for all ranks has 7");
+               "all_gather: " + who +
+                   "the sum of 'counts' is 8 elements, but the buffer for all ranks has 7");
     everywhere([&] { world.reduce_scatter_v(all, std::span(all).first(2), counts); },
-               is_root ? "its entry in 'counts' is 4 elements, but the span of its share has 2"
-                       : "its entry in 'counts' is 3 elements, but the span of its share has 2");
+               is_root ? "its entry in 'counts' is 4 elements, but the buffer of its share has 2"
+                       : "its entry in 'counts' is 3 elements, but the buffer of its share has 2");
     everywhere([&] { world.reduce_scatter_v_async(all, std::span(three), more); },
                "the sum of 'counts' is 8");
     everywhere([&] { world.all_to_all_v(all, more, std::span(three), counts); },
-               "all_to_all_v: " + who +
-                   "the sum of 'gives' is 8 elements, but the span for all ranks has 7");
+               "all_to_all: " + who +
+                   "the sum of 'gives' is 8 elements, but the buffer for all ranks has 7");
     everywhere([&] { world.all_to_all_v_async(all, counts, std::span(three), counts); },
-               "all_to_all_v: " + who +
-                   "the sum of 'gets' is 7 elements, but the span for all ranks has 3");
-    at_root(
-        [&] { world.gather(three, std::span(all)); },
-        "gather: rank 0 of 2: its chunk of 7 elements has 4, but its span has 3: pass a span of "
-        "chunk_count(7, 2, 0), or use gather_v");
+               "all_to_all: " + who +
+                   "the sum of 'gets' is 7 elements, but the buffer for all ranks has 3");
+    at_root([&] { world.gather(three, std::span(all)); },
+            "gather: rank 0 of 2: its chunk of 7 elements has 4, but its buffer 3: pass "
+            "chunk_count(7, 2, 0), or use gather_v");
     at_root([&] { world.gather_async(three, std::span(all)); }, "its chunk of 7 elements has 4");
     at_root([&] { world.scatter(all, std::span(three)); }, "scatter: rank 0 of 2: its chunk");
     at_root([&] { world.scatter_async(all, std::span(three)); }, "use scatter_v");
@@ -274,27 +333,27 @@ TEST_CASE("an error names a span that does not match the counts before anything 
             "its entry in 'counts' is 4 elements");
     at_root([&] { world.gather_v_async(three, std::span(all), more); },
             "the sum of 'counts' is 8 elements");
-    at_root([&] { world.scatter_v(all, none, std::span(three)); }, "'counts' has 0 entries");
-    at_root([&] { world.scatter_v_async(all, more, std::span(three)); },
+    at_root([&] { world.scatter_v(all, std::span(three), none); }, "'counts' has 0 entries");
+    at_root([&] { world.scatter_v_async(all, std::span(three), more); },
             "the sum of 'counts' is 8 elements");
     everywhere([&] { world.gather(three, std::span(all), 2); }, "root 2 is not a rank");
     world.all_reduce(std::span(all));
   });
 }
 
-TEST_CASE("a chunk that does not match the root's span is an error on both ranks") {
+TEST_CASE("a chunk of another length than the root's buffer gives it is an error on both") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator world(rank, 2, store, {.transport = "inproc"});
     std::vector<float> all(rank == 0 ? 7 : 0);
     std::vector<float> chunk(4);  // the chunk of rank 1 has 3
-    world.gather(chunk, std::span(all));
+    world.gather(chunk, all);
     world.barrier();
   });
   for (const RankOutcome& outcome : outcomes) {
     INFO(outcome.text);
     CHECK(outcome.code == ErrorCode::kMismatch);
     CHECK_THAT(outcome.text,
-               ContainsSubstring("gather #0") && ContainsSubstring("4") && ContainsSubstring("3"));
+               ContainsSubstring("gather #0") && ContainsSubstring("7") && ContainsSubstring("8"));
   }
 }
 

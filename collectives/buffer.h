@@ -1,0 +1,127 @@
+// Arguments of the Communicator's calls: elements in memory, and how they are reduced.
+//
+//   std::vector<float> gradient;
+//   world.all_reduce(gradient, kolo::ReduceOp::kAverage);                       // a vector, array
+//   world.all_reduce(std::span(gradient).first(100));                           // or span
+//   world.all_reduce({address, count, kolo::ElementType::kBFloat16});           // or an address
+//   world.reduce_scatter(gradient, {mine.data(), mine.size(), kolo::ElementType::kFloat32});
+//
+// All of them are plain values that borrow what they refer to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <span>
+#include <type_traits>
+
+#include "element.h"
+#include "user_reduce_op.h"
+
+namespace kolo {
+
+// Type of the elements of a buffer whose C++ type has no ElementType, such as a struct. Only a
+// UserReduceOp for elements of the same length reduces them, and no other call takes them. To move
+// such elements, pass their bytes: std::as_writable_bytes(span).
+inline constexpr auto kUserElement = static_cast<ElementType>(0xff);
+
+// Contiguous elements that stay where they are after the call: a span, or a vector or an array with
+// a name.
+template <typename Range>
+concept ElementRange = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+                       std::ranges::borrowed_range<Range> &&
+                       std::is_trivially_copyable_v<std::ranges::range_value_t<Range>> &&
+                       sizeof(std::ranges::range_value_t<Range>) <= kLongestElement;
+
+template <typename T>
+constexpr ElementType element_type_or_user() {
+  if constexpr (std::is_same_v<T, std::byte>) {
+    return ElementType::kUint8;
+  } else if constexpr (requires { ElementTypeOf<T>::value; }) {
+    return ElementTypeOf<T>::value;
+  } else {
+    return kUserElement;
+  }
+}
+
+// Elements that a call writes, or reads and writes. Without memory (null), a buffer states a count
+// only: some ranks of some calls need no more.
+struct Buffer {
+  void* data = nullptr;
+  std::size_t count = 0;
+  ElementType type = ElementType::kFloat32;
+  std::uint32_t user_bytes = 0;  // length of a kUserElement
+
+  constexpr Buffer() = default;
+  constexpr Buffer(void* address, std::size_t elements, ElementType element)
+      : data(address), count(elements), type(element) {}
+  // Elements that `reducer` reduces, of any C++ type.
+  Buffer(void* address, std::size_t elements, const UserReduceOp& reducer)
+      : data(address),
+        count(elements),
+        type(kUserElement),
+        user_bytes(static_cast<std::uint32_t>(reducer.element_bytes)) {}
+
+  template <ElementRange Range>
+  requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<
+               Range>>>) constexpr Buffer(Range&& range)  // NOLINT(google-explicit-constructor,
+                                                          // bugprone-forwarding-reference-overload)
+      : Buffer(std::ranges::data(range), std::ranges::size(range),
+               element_type_or_user<std::ranges::range_value_t<Range>>()) {
+    if (type == kUserElement) user_bytes = sizeof(std::ranges::range_value_t<Range>);
+  }
+};
+
+// Elements that a call reads.
+struct ConstBuffer {
+  const void* data = nullptr;
+  std::size_t count = 0;
+  ElementType type = ElementType::kFloat32;
+  std::uint32_t user_bytes = 0;  // length of a kUserElement
+
+  constexpr ConstBuffer() = default;
+  constexpr ConstBuffer(const void* address, std::size_t elements, ElementType element)
+      : data(address), count(elements), type(element) {}
+  ConstBuffer(const void* address, std::size_t elements, const UserReduceOp& reducer)
+      : data(address),
+        count(elements),
+        type(kUserElement),
+        user_bytes(static_cast<std::uint32_t>(reducer.element_bytes)) {}
+  constexpr ConstBuffer(const Buffer& buffer)  // NOLINT(google-explicit-constructor)
+      : data(buffer.data), count(buffer.count), type(buffer.type), user_bytes(buffer.user_bytes) {}
+
+  template <ElementRange Range>
+  constexpr ConstBuffer(
+      Range&& range)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
+      : ConstBuffer(std::ranges::data(range), std::ranges::size(range),
+                    element_type_or_user<std::ranges::range_value_t<Range>>()) {
+    if (type == kUserElement) user_bytes = sizeof(std::ranges::range_value_t<Range>);
+  }
+};
+
+// How elements are combined: by an operation, or by a user function.
+//
+// A user function is needed during the call only: an asynchronous operation keeps a copy until it
+// is done, and a persistent operation until its Work is destroyed. Objects that the function refers
+// to must live as long as that copy. If the function does not commute, the operation needs an
+// algorithm that keeps the order of the ranks. The default is the cheapest of those. Naming another
+// algorithm throws std::invalid_argument, which lists the possible ones. In mode kInvariant every
+// user function is combined as ((x0 op x1) op x2) ...
+class Reduction {
+ public:
+  constexpr Reduction(ReduceOp op) : op_(op) {}  // NOLINT(google-explicit-constructor)
+  constexpr Reduction(const UserReduceOp& user)  // NOLINT(google-explicit-constructor)
+      : op_(ReduceOp::kUser), user_(&user) {}
+
+  constexpr ReduceOp op() const { return op_; }
+  constexpr const UserReduceOp* user() const { return user_; }  // null: none
+
+ private:
+  ReduceOp op_;
+  const UserReduceOp* user_ = nullptr;
+};
+
+// One number of elements per rank.
+using Counts = std::span<const std::size_t>;
+
+}  // namespace kolo
