@@ -13,6 +13,7 @@ TOP_LEVEL = FOLDERS + ("CMakeLists.txt", "CMakePresets.json", "README.md", "LICE
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
 LONGEST_LINE = 100
+LONGEST_README = 200
 
 
 @dataclass
@@ -196,8 +197,32 @@ def installed_headers(tree):
 
 # --- sizes -------------------------------------------------------------------------------------------------------------
 
+UNCLEAR = re.compile(r"\b(?:who|whoever|whom|nobody|somebody)\b", re.IGNORECASE)
+
+
+def readmes(tree):
+    """Documents for readers; pages of results have the length of their tables."""
+    return [path for path in tree.paths if path.endswith(".md") and not path.startswith("bench/results/")]
+
+
+def unclear_words(tree, path):
+    """Places in comments, texts and documents whose subject is a pronoun that names no rank, peer, caller or thread."""
+    text = tree.text(path)
+    if path.startswith(("bench/results/", "test/house/")):
+        return
+    if path.endswith((".h", ".cpp", ".cu", ".cuh", ".inc", ".c")):
+        readable = cpp.comments_and_strings(text)
+    elif path.endswith((".py", ".sh", ".cmake", ".txt", ".md", ".json")):
+        readable = text
+    else:
+        return
+    for match in UNCLEAR.finditer(readable):
+        yield path, line_of(readable, match.start())
+
+
 def sizes(tree, known):
-    """Files up to 500 lines, functions up to 60. What is over is listed with its size, and may only shrink."""
+    """Files up to 500 lines, functions up to 60, READMEs up to 200, no unclear words. What is over is listed with its
+    number, and may only shrink."""
     over = {}
     for path in tree.sources():
         text = tree.text(path)
@@ -207,10 +232,29 @@ def sizes(tree, known):
         for function in cpp.functions(text):
             if function.lines > LONGEST_FUNCTION:
                 over[f"function {path} {function.name}"] = (path, function.first_line, function.lines, LONGEST_FUNCTION)
+    for path in readmes(tree):
+        text = tree.text(path)
+        lines = text.count("\n")
+        if lines > LONGEST_README:
+            over[f"readme {path}"] = (path, 1, lines, LONGEST_README)
+        # Tables and addresses cannot be wrapped, nor can commands (indented), which are copied as they stand.
+        wide = [number for number, line in enumerate(text.split("\n"), 1)
+                if len(line) > LONGEST_LINE and "://" not in line and not line.startswith(("|", "    "))]
+        if wide:
+            over[f"wide {path}"] = (path, wide[0], len(wide), 0)
+    for folder in ("",) + FOLDERS:
+        found = [finding for path in tree.paths if (path.split("/")[0] if "/" in path else "") == folder
+                 for finding in unclear_words(tree, path)]
+        if found:
+            over[f"unclear {folder or '.'}"] = (*found[0], len(found), 0)
     for what, (path, line, lines, limit) in over.items():
-        if what not in known:
-            yield Finding(path, line, "size", f"{what} has {lines} lines, the limit is {limit}: something wants out "
-                          "(an idea of its own, a file of its own)")
+        if what.startswith("unclear") and lines > known.get(what, 0):
+            yield Finding(path, line, "unclear", f"{lines} times who, whoever, whom, nobody or somebody in comments, texts and "
+                          f"documents of {what[8:]}, {known.get(what, 0)} are known; this is the first: name the rank, the peer, "
+                          "the caller or the thread instead")
+        elif what not in known:
+            advice = "wrap them" if what.startswith("wide") else "something wants out (an idea of its own, a file of its own)"
+            yield Finding(path, line, "size", f"{what} has {lines} lines, the limit is {limit}: {advice}")
         elif lines > known[what]:
             yield Finding(path, line, "size", f"{what} has grown from {known[what]} lines to {lines}; known long things "
                           "may only shrink")

@@ -98,6 +98,22 @@ class Rules(unittest.TestCase):
         function = "int f(int a) {\n" + "  a++;\n" * 70 + "  return a;\n}"
         self.assert_one(cpp_file(f"namespace kolo {{\nclass A {{\n{function}\n}};\n}}"), "size", "function collectives/x.cpp f")
 
+    def test_readmes_are_short_and_narrow(self):
+        self.assert_one({"bench/README.md": "a line\n" * 300}, "size", "readme bench/README.md has 300 lines")
+        self.assert_one({"bench/README.md": "word " * 30 + "\n"}, "size", "wide bench/README.md")
+        self.assert_clean({"bench/README.md": "word " * 30 + "\n"}, {"wide bench/README.md": 1})
+        self.assert_clean({"bench/README.md": "| " + "cell | " * 30 + "\n    " + "command " * 30 + "\n"})
+        self.assert_clean({"bench/results/2026/README.md": "word " * 30 + "\n" * 300})
+
+    def test_unclear_words_may_only_become_fewer(self):
+        for text in ("// Whoever sends.\n", "// An idea.\nauto x = \"nobody sends\";\n"):
+            self.assert_one({"transports/x.cpp": text}, "unclear", "name the rank")
+        self.assert_one({"train/x.py": "# who sends\n"}, "unclear", "1 times")
+        one = {"transports/x.cpp": "// Whom it knows.\nint who = 1;\n"}
+        self.assert_clean(one, {"unclear transports": 1})
+        self.assert_one(one, "size", "lower its number", {"unclear transports": 2})
+        self.assert_one({}, "size", "remove it", {"unclear transports": 2})
+
     def test_habits(self):
         for body, rule in (
             ('auto x = std::getenv("X");', "environment"),
