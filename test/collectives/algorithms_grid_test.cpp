@@ -388,6 +388,8 @@ void run_algorithms(Collective collective) {
   const auto size = GENERATE_REF(from_range(sizes_over(transport)));
   CommunicatorOptions options;
   options.segment_bytes = kSegmentBytes;
+  // Sanitizers and injected faults look at memory and order, which are the same for all types.
+  const bool has_few_types = all_or_few<bool>({false}, {true}).front();
   run_ranks(
       size, transport,
       [&](Communicator& communicator) {
@@ -398,7 +400,7 @@ void run_algorithms(Collective collective) {
               const auto with = [&](ReduceOp op) { return Case{count, op, in_place, algorithm}; };
               run_collective<float>(collective, communicator, with(ReduceOp::kSum));
               run_with_type(turn++, collective, communicator, with(ReduceOp::kSum));
-              if (size > 5) continue;
+              if (size > 5 || has_few_types) continue;
               run_collective<BFloat16>(collective, communicator, with(ReduceOp::kAverage));
               run_collective<std::int64_t>(collective, communicator, with(ReduceOp::kMax));
             }

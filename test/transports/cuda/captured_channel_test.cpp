@@ -267,8 +267,17 @@ TEST_CASE("a capture uses only slots, and only once the peer has captured as wel
   both.close();
 }
 
+namespace {
+
+// Rank 1 closes while rank 0 stays, so it waits for as long as it may.
+void rank_1_closes_soon(int rank, FakeDriver&, CudaIpcSettings& settings) {
+  if (rank == 1) settings.patience = std::chrono::milliseconds(300);
+}
+
+}  // namespace
+
 TEST_CASE("a replay that waits for a closed peer ends with an error that names the peer") {
-  Exchange both;
+  Exchange both(FakeMachine::Runs::kAtOnce, rank_1_closes_soon);
   both.capture();
   for (std::size_t rank = 0; rank < 2; ++rank) both.replay(rank);
   CHECK(both.machine.run());
@@ -298,7 +307,7 @@ TEST_CASE("a replay that waits for a closed peer ends with an error that names t
 }
 
 TEST_CASE("a peer that closes after the same number of replays causes no error") {
-  Exchange both;
+  Exchange both(FakeMachine::Runs::kAtOnce, rank_1_closes_soon);
   both.capture();
   for (std::size_t rank = 0; rank < 2; ++rank) both.replay(rank);
   CHECK(both.machine.run());
