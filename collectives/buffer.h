@@ -33,12 +33,20 @@ concept ElementRange = std::ranges::contiguous_range<Range> && std::ranges::size
                        std::is_trivially_copyable_v<std::ranges::range_value_t<Range>> &&
                        sizeof(std::ranges::range_value_t<Range>) <= kLongestElement;
 
+template <typename Range>
+concept WritableRange = ElementRange<Range> &&
+    !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
+
 template <typename T>
 constexpr ElementType element_type_or_user() {
   if constexpr (std::is_same_v<T, std::byte>) {
     return ElementType::kUint8;
   } else if constexpr (requires { ElementTypeOf<T>::value; }) {
     return ElementTypeOf<T>::value;
+  } else if constexpr (std::is_same_v<T, long long>) {
+    return ElementType::kInt64;  // where std::int64_t is a long
+  } else if constexpr (std::is_same_v<T, unsigned long long>) {
+    return ElementType::kUint64;
   } else {
     return kUserElement;
   }
@@ -62,10 +70,9 @@ struct Buffer {
         type(kUserElement),
         user_bytes(static_cast<std::uint32_t>(reducer.element_bytes)) {}
 
-  template <ElementRange Range>
-  requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<
-               Range>>>) constexpr Buffer(Range&& range)  // NOLINT(google-explicit-constructor,
-                                                          // bugprone-forwarding-reference-overload)
+  template <WritableRange Range>
+  // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload)
+  constexpr Buffer(Range&& range)
       : Buffer(std::ranges::data(range), std::ranges::size(range),
                element_type_or_user<std::ranges::range_value_t<Range>>()) {
     if (type == kUserElement) user_bytes = sizeof(std::ranges::range_value_t<Range>);
@@ -91,8 +98,8 @@ struct ConstBuffer {
       : data(buffer.data), count(buffer.count), type(buffer.type), user_bytes(buffer.user_bytes) {}
 
   template <ElementRange Range>
-  constexpr ConstBuffer(
-      Range&& range)  // NOLINT(google-explicit-constructor, bugprone-forwarding-reference-overload)
+  // NOLINTNEXTLINE(google-explicit-constructor, bugprone-forwarding-reference-overload)
+  constexpr ConstBuffer(Range&& range)
       : ConstBuffer(std::ranges::data(range), std::ranges::size(range),
                     element_type_or_user<std::ranges::range_value_t<Range>>()) {
     if (type == kUserElement) user_bytes = sizeof(std::ranges::range_value_t<Range>);

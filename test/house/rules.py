@@ -237,8 +237,9 @@ def sizes(tree, known):
         lines = text.count("\n")
         if lines > LONGEST_README:
             over[f"readme {path}"] = (path, 1, lines, LONGEST_README)
-        # Tables and addresses cannot be wrapped, nor can commands (indented), which are copied as they stand.
-        wide = [number for number, line in enumerate(text.split("\n"), 1)
+        # Tables and addresses cannot be wrapped, nor can commands and code, which are copied as they stand.
+        prose = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+        wide = [number for number, line in enumerate(prose.split("\n"), 1)
                 if len(line) > LONGEST_LINE and "://" not in line and not line.startswith(("|", "    "))]
         if wide:
             over[f"wide {path}"] = (path, wide[0], len(wide), 0)

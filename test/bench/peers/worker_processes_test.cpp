@@ -77,7 +77,7 @@ TEST_CASE("a pass runs in the other process on the same pages") {
     store->set(hello_key(0), "release 7");
     const WorkerRequest order =
         parse_worker_request(store->get(request_key(0, 0), Clock::now() + 60s));
-    const Buffer data(order.data_path, order.data_bytes);
+    const bench::Buffer data(order.data_path, order.data_bytes);
     data.data()[4095] = std::byte{42};
     store->set(result_key(0, 0), to_text(PassResult{1, {2, 3}, 4, order.turn.iteration + 1}));
     store->get(request_key(1, 0), Clock::now() + 60s);
@@ -86,7 +86,7 @@ TEST_CASE("a pass runs in the other process on the same pages") {
     WorkerProcesses elsewhere("a peer", request_for(local),
                               {{"sh", "-c", "cat '" + pipe + "'"}, {}});
     REQUIRE(elsewhere.version() == "release 7");
-    const Buffer data(4096, Pages::kShared);
+    const bench::Buffer data(4096, Pages::kShared);
     PassRequest turn;
     turn.iteration = 9;
     const PassResult result = elsewhere.run_pass(turn, data, {});
