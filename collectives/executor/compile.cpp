@@ -207,7 +207,7 @@ void Executor::measure() {
     Part& part = parts_[c];
     part.begin = layout_.begin(chunk) * element_bytes_;
     part.bytes = layout_.length(chunk) * element_bytes_;
-    part.segments = (part.bytes + segment_bytes_ - 1) / segment_bytes_;
+    part.segments = segments_in(part.bytes, segment_bytes_);
   }
   in_bytes_ = bytes_of(schedule_.input);
   out_bytes_ = bytes_of(schedule_.output);
@@ -223,7 +223,6 @@ void Executor::measure() {
 void Executor::measure_lines() {
   for (Direction& direction : out_) direction.elements = 0;
   for (Direction& direction : in_) direction.elements = 0;
-  const auto slices = static_cast<std::size_t>(schedule_.slices);
   turns_ = 0;
   for (Line& line : lines_) {
     const Part& part = parts_[line.chunk];
@@ -234,7 +233,8 @@ void Executor::measure_lines() {
     line.in_stride = line.in_operand.place == Place::kScratch ? 0 : segment_bytes_;
     line.out_stride = line.out_operand.place == Place::kScratch ? 0 : segment_bytes_;
     if (part.segments == 0) continue;
-    turns_ = std::max(turns_, line.stage + (part.segments + slices - 1) / slices);
+    turns_ =
+        std::max(turns_, turns_until_end(part.segments, line.stage, line.slice, schedule_.slices));
     // With own lengths there is one slice, so a line streams its whole chunk.
     if (line.out_index != kNoDirection) out_[line.out_index].elements += layout_.length(line.chunk);
     if (line.in_index != kNoDirection) in_[line.in_index].elements += layout_.length(line.chunk);

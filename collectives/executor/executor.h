@@ -35,6 +35,7 @@
 #include "collectives/executor/call_header.h"
 #include "collectives/schedule.h"
 #include "collectives/schedule/layout.h"
+#include "collectives/schedule/turns.h"
 #include "collectives/user_reduce_op.h"
 #include "transports/error.h"
 #include "transports/transport.h"
@@ -397,15 +398,14 @@ inline bool Executor::start_again(const CallHeader& header, std::uint32_t sequen
 inline bool Executor::find_piece(const Line& line, std::size_t turn, Piece& piece,
                                  std::size_t& segment) const {
   if (turn < line.stage) return false;
-  const std::size_t round = turn - line.stage;
-  segment = round * static_cast<std::size_t>(schedule_.slices) + line.slice;
+  segment = segment_in_turn(turn, line.stage, line.slice, schedule_.slices);
   if (segment >= line.segments) return false;
   piece.bytes = std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
   piece.in = address(line.in_operand, line.in_begin + segment * line.in_stride);
   piece.out = address(line.out_operand, line.out_begin + segment * line.out_stride);
   piece.is_uncached = uncached_ != nullptr && line.*uncached_;
-  piece.opens_out = round == 0 && line.opens_out;
-  piece.opens_in = round == 0 && line.opens_in;
+  piece.opens_out = turn == line.stage && line.opens_out;
+  piece.opens_in = turn == line.stage && line.opens_in;
   return true;
 }
 

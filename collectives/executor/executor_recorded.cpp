@@ -24,8 +24,7 @@ std::uint16_t Executor::track() const {
 // Bytes of the segment that `line` has in this turn; 0 if it has none.
 std::size_t Executor::bytes_in(const Line& line, std::size_t turn) const {
   if (turn < line.stage) return 0;
-  const std::size_t segment =
-      (turn - line.stage) * static_cast<std::size_t>(schedule_.slices) + line.slice;
+  const std::size_t segment = segment_in_turn(turn, line.stage, line.slice, schedule_.slices);
   if (segment >= line.segments) return 0;
   return std::min(segment_bytes_, line.bytes - segment * segment_bytes_);
 }

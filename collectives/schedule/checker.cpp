@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "collectives/schedule/checker_state.h"
+#include "collectives/schedule/turns.h"
 
 namespace kolo {
 namespace checking {
@@ -84,7 +85,7 @@ class World {
     const Step& step = self.schedule->steps[self.step];
     if (self.turn >= step.stage) {
       const std::size_t segment =
-          (self.turn - step.stage) * static_cast<std::size_t>(self.schedule->slices) + step.slice;
+          segment_in_turn(self.turn, step.stage, step.slice, self.schedule->slices);
       if (segment < segments_of(self, step.chunk, options_) &&
           run(self, step, segment) == Outcome::kBlocked) {
         return false;

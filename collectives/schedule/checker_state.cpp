@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "collectives/schedule/turns.h"
+
 namespace kolo::checking {
 
 bool is_server(const CheckOptions& options, int rank) {
@@ -45,12 +47,10 @@ std::size_t length_of(const Rank& self, const Step& step, std::size_t segment,
 namespace {
 
 std::size_t turns_of(const Rank& self, const CheckOptions& options) {
-  const auto slices = static_cast<std::size_t>(self.schedule->slices);
   std::size_t turns = 0;
   for (const Step& step : self.schedule->steps) {
-    const std::size_t segments = segments_of(self, step.chunk, options);
-    if (segments <= step.slice) continue;
-    turns = std::max(turns, (segments - step.slice + slices - 1) / slices + step.stage);
+    turns = std::max(turns, turns_until_end(segments_of(self, step.chunk, options), step.stage,
+                                            step.slice, self.schedule->slices));
   }
   return turns;
 }

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "collectives/schedule/coalesced_order.h"
+#include "collectives/schedule/turns.h"
 
 namespace kolo {
 namespace {
@@ -220,18 +221,15 @@ class Stage {
 
   void count_segments() {
     for (int chunk = 0; chunk < layout_.chunks(); ++chunk) {
-      segments_.push_back((bytes_of(chunk) + options_.segment_bytes - 1) / options_.segment_bytes);
+      segments_.push_back(segments_in(bytes_of(chunk), options_.segment_bytes));
     }
   }
 
   std::size_t turns_of(const Schedule& schedule) const {
-    const auto slices = static_cast<std::size_t>(schedule.slices);
     std::size_t turns = 0;
     for (const Step& step : schedule.steps) {
-      const std::size_t segments = segments_of(step.chunk);
-      if (segments > step.slice) {
-        turns = std::max(turns, step.stage + (segments - step.slice + slices - 1) / slices);
-      }
+      turns = std::max(
+          turns, turns_until_end(segments_of(step.chunk), step.stage, step.slice, schedule.slices));
     }
     return turns;
   }
@@ -267,8 +265,7 @@ class Stage {
 
   std::size_t segment_of(const Player& player, const Step& step) const {
     if (is_single_segment_) return 0;
-    return (player.turn - step.stage) * static_cast<std::size_t>(player.schedule->slices) +
-           step.slice;
+    return segment_in_turn(player.turn, step.stage, step.slice, player.schedule->slices);
   }
 
   // When there is credit for one more segment; below 0: not known yet.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "collectives/schedule/turns.h"
 #include "transports/base/check.h"
 
 namespace kolo {
@@ -116,15 +117,15 @@ void StreamExecutor::measure() {
     Part& part = parts_[c];
     part.begin = layout_.begin(chunk) * element_bytes_;
     part.bytes = layout_.length(chunk) * element_bytes_;
-    part.segments = part.bytes / segment_bytes_ + (part.bytes % segment_bytes_ != 0 ? 1 : 0);
+    part.segments = segments_in(part.bytes, segment_bytes_);
   }
-  const auto slices = static_cast<std::size_t>(schedule_.slices);
   turns_ = 0;
   for (Line& line : lines_) {
     line.in_begin = begin_of(line, line.step.in);
     line.out_begin = begin_of(line, line.step.out);
     const std::size_t segments = parts_[line.step.chunk].segments;
-    if (segments > 0) turns_ = std::max(turns_, line.step.stage + (segments + slices - 1) / slices);
+    turns_ = std::max(
+        turns_, turns_until_end(segments, line.step.stage, line.step.slice, schedule_.slices));
   }
 }
 
@@ -211,8 +212,7 @@ bool StreamExecutor::finish() {
 bool StreamExecutor::find_piece(const Line& line, std::size_t turn, Piece& piece) const {
   const Step& step = line.step;
   if (turn < step.stage) return false;
-  const std::size_t segment =
-      (turn - step.stage) * static_cast<std::size_t>(schedule_.slices) + step.slice;
+  const std::size_t segment = segment_in_turn(turn, step.stage, step.slice, schedule_.slices);
   const Part& part = parts_[step.chunk];
   if (segment >= part.segments) return false;
   piece.bytes = std::min(segment_bytes_, part.bytes - segment * segment_bytes_);
