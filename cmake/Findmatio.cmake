@@ -1,4 +1,4 @@
-# matio (libmatio-dev): target matio::matio
+# Find module for matio (Debian: libmatio-dev); defines the target matio::matio.
 find_path(matio_INCLUDE_DIR matio.h)
 find_library(matio_LIBRARY matio)
 mark_as_advanced(matio_INCLUDE_DIR matio_LIBRARY)

@@ -1,35 +1,43 @@
-# kolo_library(NAME [OF_PROGRAMS] SOURCES...)   a static library kolo_NAME with alias kolo::NAME and the house's flags; one that
-#                                          only this project's programs link is compiled quickly (KoloQuick.cmake), five sources
-#                                          at a time
-# kolo_headers_alone(NAME)                  kolo::NAME without code: kolo_public_headers says which headers it gives
-# kolo_public_headers(NAME HEADERS...)      the headers that users include: installed under include/kolo, each must compile alone
-# kolo_uses_fmt(NAME)                      formatting inside the .cpp files, by code that is linked in (KoloFormatting.cmake), so
-#                                          that the users of what is installed never hear of fmt
-# kolo_component(TABLE NAME [SOURCE f] [LOADS HEADER [FROM PACKAGE] [SINCE VERSION FILE MAJOR MINOR]] [NEEDS t... [WHY WORDS]] [SOURCES f...])
-#                                          one row of a table: adds SOURCE (NAME.cpp) and SOURCES to kolo_TABLEs; left out, and said so,
-#                                          where the header of a library that it loads when it is first used is missing or, by
-#                                          FILE's macros MAJOR and MINOR, older than VERSION, where a target that it links is
-#                                          missing (WORDS add why), or where KOLO_WITHOUT names it; Debian's PACKAGE has the
-#                                          header
-# kolo_table(TABLE)                        writes generated/TABLE_table.inc: one KOLO_ROW(name) per component, and
-#                                          generated/TABLE_left_out.inc: one KOLO_LEFT_OUT(name, why, way_out) per other one
+# Functions that declare libraries, programs and tables of optional components.
+#
+# kolo_library(NAME [OF_PROGRAMS] SOURCES...)
+#     A static library kolo_NAME with alias kolo::NAME and the project's flags. OF_PROGRAMS: only this project's programs
+#     link it, so it has precompiled headers (KoloQuick.cmake) and unity builds of five sources.
+# kolo_headers_alone(NAME)
+#     An interface library kolo::NAME; kolo_public_headers lists its headers.
+# kolo_public_headers(NAME HEADERS...)
+#     The headers that users include. They are installed under include/kolo, and each must compile alone.
+# kolo_uses_fmt(NAME)
+#     The library's .cpp files use fmt, which is linked in (KoloFormatting.cmake). Users of the installed libraries do not
+#     need fmt.
+# kolo_component(TABLE NAME [SOURCE f] [LOADS HEADER [FROM PACKAGE] [SINCE VERSION FILE MAJOR MINOR]] [NEEDS t... [WHY WORDS]]
+#                [SOURCES f...])
+#     One row of a table: adds SOURCE (default: NAME.cpp) and SOURCES to kolo_TABLEs. The component is left out, with a
+#     message, in these cases:
+#     - LOADS: the library is loaded at first use, and its HEADER is missing. PACKAGE is Debian's package of the header.
+#     - SINCE: the macros MAJOR and MINOR of FILE give a version older than VERSION.
+#     - NEEDS: a target that it links is missing; WORDS add the reason.
+#     - KOLO_WITHOUT names it.
+# kolo_table(TABLE)
+#     Writes generated/TABLE_table.inc with one KOLO_ROW(name) per component, and generated/TABLE_left_out.inc with one
+#     KOLO_LEFT_OUT(name, why, way_out) per component that was left out.
 
 function(kolo_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
-  # g++ 12 sees overlaps in every std::string + std::string (GCC bug 105651).
+  # g++ 12 warns falsely of overlaps in std::string + std::string (GCC bug 105651).
   set(quiet $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
-  # nvcc hands these on to the host's compiler, but knows a -Werror of its own, and what it hands on is not pedantic C++.
+  # nvcc passes these flags to the host compiler. It has its own form of -Werror, and the code it generates is not pedantic C++.
   set(is_cuda $<COMPILE_LANGUAGE:CUDA>)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual ${quiet}
     $<$<NOT:${is_cuda}>:-Wpedantic>
     $<$<BOOL:${KOLO_WERROR}>:$<IF:${is_cuda},-Werror=all-warnings$<SEMICOLON>-Xcompiler=-Werror,-Werror>>)
-  # A project that takes kolo in and says nothing of optimizing means its own code; kolo would be three times as slow.
+  # A parent project may set no build type and no -O. Unoptimized, kolo would be three times as slow, so use -O2.
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "-O")
     target_compile_options(${target} PRIVATE $<$<NOT:${is_cuda}>:-O2>)
   endif()
 endfunction()
 
-# Nobody replaces single functions of ours at load time, so they may be inlined where they are defined.
+# kolo's functions are not interposed at load time (LD_PRELOAD), so the compiler may inline them within their source file.
 set(KOLO_LIBRARY_OPTIONS -fno-semantic-interposition)
 
 function(kolo_library name)
@@ -78,14 +86,14 @@ function(kolo_program name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 endfunction()
 
-# Says so here, and for who asks the program for it.
+# Reports a component that is left out: at configure time, and in the program when a user requests it.
 function(kolo_leave_out table name why way_out)
   message(STATUS "kolo: ${table} '${name}' left out: ${why}")
   set_property(GLOBAL APPEND_STRING PROPERTY KOLO_LEFT_OUT_${table}
                "KOLO_LEFT_OUT(${name}, \"${why}\", \"${way_out}, then configure and build again\")\n")
 endfunction()
 
-# "1.13", as the header `file` has it in macros; empty: it has them not.
+# The version, such as "1.13", from two macros of the header `file`; empty if it does not define them.
 function(kolo_header_version result file major minor)
   set(version "")
   foreach(macro IN ITEMS ${major} ${minor})

@@ -1,13 +1,15 @@
-# KOLO_CUDA   whether the kernels for NVIDIA's devices are built: ON where nvcc is found. Then CUDA is a language of the project,
-#             and kolo_flags (KoloComponent.cmake) has flags for .cu files.
+# CUDA support: the option KOLO_CUDA and the search for nvcc.
 #
-# Without nvcc this costs a look for the program. A compiler that was found but does not work, one that is too old for the host's
-# g++ for example, leaves CUDA out and says so; where KOLO_CUDA was asked for (the preset cuda) it is an error, with nvcc's words.
+# KOLO_CUDA builds the kernels for NVIDIA devices; the default is ON if nvcc is found. It enables CUDA as a language of the
+# project; kolo_flags (KoloComponent.cmake) has flags for .cu files.
 #
-# Programs link the static runtime. libcuda.so, the driver's, is opened by that when it is first wanted, so that one binary runs
-# on machines with a device and without.
+# nvcc may be found and not work, for example because it is too old for the host's g++. Then CUDA is left out with a message.
+# If KOLO_CUDA was requested (preset cuda), that is an error with nvcc's output.
+#
+# Programs link the static runtime, which loads the driver (libcuda.so) at first use. So one binary runs on machines with and
+# without a device.
 
-# True where the cache has KOLO_CUDA from the command line, a preset or an earlier run.
+# True if KOLO_CUDA was set on the command line, by a preset or by an earlier run.
 set(kolo_cuda_was_asked_for FALSE)
 if(DEFINED KOLO_CUDA)
   set(kolo_cuda_was_asked_for ${KOLO_CUDA})
@@ -34,7 +36,7 @@ endif()
 if(KOLO_NVCC AND NOT DEFINED CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_COMPILER ${KOLO_NVCC})
 endif()
-# One compiler for all that is linked together.
+# All objects that are linked together come from one host compiler.
 if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX})
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 endif()
@@ -62,8 +64,8 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 message(STATUS "kolo: CUDA ${CMAKE_CUDA_COMPILER_VERSION} for compute capabilities ${CMAKE_CUDA_ARCHITECTURES}")
 
-# kolo_find_in_python(VARIABLE FOLDER FILE): a library beside the toolkit, among the system's, or as PyPI's packages of NVIDIA carry it
-# (FOLDER under site-packages): its path, or nothing.
+# kolo_find_in_python(VARIABLE FOLDER FILE): sets VARIABLE to the path of a library, or to nothing. It looks beside the toolkit,
+# in the system's folders, and in FOLDER under site-packages, where NVIDIA's packages from PyPI install it.
 function(kolo_find_in_python variable folder file)
   find_package(Python3 QUIET COMPONENTS Interpreter)
   set(where)

@@ -1,7 +1,8 @@
-# kolo::formatting: fmt, compiled into a library of this project's, so that nobody who uses the installed libraries needs fmt or
-# hears of it. Its namespace is ours (fmt's headers leave its name to who includes them), so a program's own fmt, of whatever
-# version, is another one. Included in every source instead (FMT_HEADER_ONLY) it would take five seconds of each, two thirds of
-# a build: that is what happens where formatting.cpp does not fit a version of fmt.
+# kolo::formatting: fmt, compiled once into a library of this project.
+#
+# Users of the installed libraries do not need fmt. kolo's copy has a namespace of its own (fmt's macros allow that), so a
+# program may link any other version of fmt. Header-only use (FMT_HEADER_ONLY) would take five seconds per source, two thirds
+# of a build. It is the fallback if formatting.cpp does not fit the installed version of fmt.
 
 find_package(fmt REQUIRED)
 get_target_property(include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)

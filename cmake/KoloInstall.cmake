@@ -1,11 +1,11 @@
-# kolo_install(NAME...)   makes the libraries kolo::NAME installable, with their public headers and the files by which
-#                         find_package(kolo) finds them: <prefix>/lib/cmake/kolo, <prefix>/include/kolo
+# kolo_install(NAME...)   installs the libraries kolo::NAME, their public headers and the package files for find_package(kolo),
+#                         under <prefix>/lib/cmake/kolo and <prefix>/include/kolo
 #
-# The consumer needs nothing that built them. Beside these libraries kolo-run, kolo-bench, kolo-conformance and kolo-train
-# are installed (bench/, transports/conformance/ and train/, component "programs"); the tests run from the build folder.
-# What they call bench/README.md, transports/GUIDE.md and so on lies below <prefix>/share/doc/kolo by the same names.
+# A consumer needs none of kolo's build dependencies. The programs kolo-run, kolo-bench, kolo-conformance and kolo-train are
+# installed too (bench/, transports/conformance/ and train/, component "programs"). Tests run from the build folder. Documents
+# that the programs name, such as bench/README.md, are installed under <prefix>/share/doc/kolo with the same paths.
 #
-# kolo::device is in an export of its own: it links CUDA's runtime, which nobody must have who does not link it.
+# kolo::device has an export of its own: it links the CUDA runtime, which other users of kolo must not need.
 
 include(CMakePackageConfigHelpers)
 
@@ -39,7 +39,7 @@ function(kolo_install)
   endif()
   set(destination ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
   install(EXPORT koloTargets NAMESPACE kolo:: DESTINATION ${destination} COMPONENT development)
-  # find_package looks beside every bin in the PATH, this build's among them, but in no folder of this name.
+  # find_package also searches beside each bin folder of PATH, so also in this build tree. It does not search this folder.
   set(files ${PROJECT_BINARY_DIR}/package-files)
   file(REMOVE ${PROJECT_BINARY_DIR}/koloConfig.cmake ${PROJECT_BINARY_DIR}/koloConfigVersion.cmake)  # of an older configuration
   configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/koloConfig.cmake.in ${files}/koloConfig.cmake

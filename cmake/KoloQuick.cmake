@@ -1,13 +1,14 @@
-# KOLO_QUICK: for builds that are there to be tested, a tenth of whose time goes into reading the same headers again and
-# again. The sanitizers' presets set it. The others do not, so that a source of the libraries that forgets an include is found
-# there; tests and programs, which are compiled in no other tree, are read so everywhere.
+# Precompiled headers, for builds that only run tests: reading the same headers takes a tenth of their time.
 #
-# kolo_precompiled(TARGET FOR libraries|programs|tests)   TARGET's sources begin with the headers that most of its kind want,
-#                                                         read once
+# The sanitizer presets set KOLO_QUICK. The others do not, so they find a missing include in a source of the libraries. Tests
+# and programs use precompiled headers in every tree.
 #
-# Tests and the libraries of programs are also compiled five sources at a time, in every tree (KoloTest.cmake, KoloComponent.cmake).
+# kolo_precompiled(TARGET FOR libraries|programs|tests)   the sources of TARGET start with the precompiled headers of their kind
 #
-# A source with compile options of its own needs SKIP_PRECOMPILE_HEADERS: g++ refuses headers compiled by others.
+# Tests and the libraries of programs are also unity builds of five sources, in every tree (KoloTest.cmake,
+# KoloComponent.cmake).
+#
+# A source with its own compile options needs SKIP_PRECOMPILE_HEADERS: g++ rejects headers precompiled with other options.
 
 option(KOLO_QUICK "Precompile headers and join some sources: faster, but blind to a missing include" OFF)
 
@@ -17,15 +18,15 @@ set(KOLO_PRECOMPILED_programs ${KOLO_PRECOMPILED_libraries} <filesystem> <fstrea
 set(KOLO_PRECOMPILED_tests "${PROJECT_SOURCE_DIR}/test/support/catch.h" <algorithm> <array> <chrono> <cmath> <cstring>
     <filesystem> <fstream> <functional> <memory> <numeric> <set> <stdexcept> <string> <thread> <vector>)
 
-# Most of a test runs once: to compile it takes longer. (What may be uninitialized, g++ guesses then.)
+# Most test code runs once, so compiling it takes longer than running it: use -Og. (There g++'s maybe-uninitialized is unreliable.)
 set(KOLO_TEST_OPTIONS $<$<CONFIG:Release>:-Og> $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
 
-# What is undefined is looked for in what is tested; in the tests, too, that takes half of their compilers' time.
+# UBSan checks the tested code only: instrumenting the tests as well would double their compile time.
 if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=[a-z,]*undefined")
   list(APPEND KOLO_TEST_OPTIONS -fno-sanitize=undefined)
 endif()
 
-# The target that compiles them; its own source is empty. Programs and libraries differ in their flags.
+# A target with an empty source that compiles the headers. Programs and libraries need one each, since their flags differ.
 function(kolo_precompile_for kind target)
   set(source ${PROJECT_BINARY_DIR}/generated/precompiled.cpp)
   file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")

@@ -1,20 +1,20 @@
 # kolo_test(NAME SOURCES... LIBS targets... [APART sources...] [LABELS words...] [COST seconds])
-#                                              one Catch2 program, each of its cases a ctest of its own: NAME.case
+#     One Catch2 program; each of its cases is a test of ctest: NAME.case
 #
-# Some sources are compiled as one, in half the time; those that are APART, since their names are those of others, are not.
-# A case that cannot run here says so with WARN("skipped: why") and returns; ctest then counts it as skipped.
-# The label `slow` keeps a program out of the sanitizers' runs; `one_thread` out of KOLO_THREADS_ONLY's build.
-# A program of COST 20 or more has the label `long`, which `test/run.sh --quick` leaves out.
-# ctest begins with what has the highest COST, here some seconds under a sanitizer, so that no long case is alone at the end.
+# SOURCES are a unity build, which halves the compile time. APART: sources that are compiled alone, because their names clash.
+# A case that cannot run here calls WARN("skipped: why") and returns; ctest then counts it as skipped.
+# Label `slow`: not run under sanitizers. Label `one_thread`: not built with KOLO_THREADS_ONLY.
+# A program of COST 20 or more gets the label `long`, which `test/run.sh --quick` leaves out.
+# COST: seconds under a sanitizer, roughly. ctest starts the highest COST first, so that no long case runs alone at the end.
 #
-# Catch2 2.13 (Debian 12) and 3 (later) differ in header and main; test/support/catch.h and kolo_catch hide that.
+# Catch2 2.13 (Debian 12) and 3 differ in header and main; test/support/catch.h and kolo_catch hide that.
 
 if(NOT KOLO_BUILD_TESTS)
   return()
 endif()
 option(KOLO_THREADS_ONLY "Leave out the tests that have one thread, where the thread sanitizer has nothing to see" OFF)
 find_package(Catch2 REQUIRED)
-# Some hundred programs are linked, each in a third of the time that GNU's linker takes.
+# About a hundred programs are linked; mold takes a third of the time of GNU ld.
 find_program(KOLO_MOLD mold DOC "A fast linker, for builds with tests")
 mark_as_advanced(KOLO_MOLD)
 if(KOLO_MOLD AND PROJECT_IS_TOP_LEVEL)

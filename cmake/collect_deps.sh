@@ -1,20 +1,20 @@
 #!/bin/sh
-# Fills a folder with what kolo's tests and benchmarks need beside compilers, CMake and ninja, so that a machine without a
-# package manager and without network can build them.
+# Collects the dependencies of kolo's tests and benchmarks in a folder (not compilers, CMake and ninja). A machine without
+# network and without a package manager can then build kolo.
 #
 #   cmake/collect_deps.sh DIR
-#   cmake --preset cuda -D KOLO_DEPS=DIR          # there; or KOLO_DEPS in the environment
+#   cmake --preset cuda -D KOLO_DEPS=DIR          # on that machine; or KOLO_DEPS in the environment
 #
-# fmt, Catch2, CLI11 and nlohmann-json, as they are installed here (cmake/setup.sh): headers, some 3 MB, and small package files of
-# our own, which look beside themselves, so that the folder may be moved to any place, processor and C library. (Catch2 3 has a
-# compiled part, which is copied as well: that one is for machines like this.) What only train/ needs (oneDNN, matio, zlib) is not
-# in it; train/ leaves out what it does not find.
+# Copies fmt, Catch2, CLI11 and nlohmann-json as installed here (cmake/setup.sh): headers, about 3 MB, and small package files with
+# relative paths. So the folder may be moved, also to another processor or C library. (Catch2 3 also has a compiled library, which
+# is copied and needs a machine like this one.) The dependencies of train/ alone (oneDNN, matio, zlib) are not copied;
+# train/ leaves out what it does not find.
 #
-# And gloo, a peer of kolo-bench, where it is installed here: headers, its library (Debian has it shared alone) and the libraries that
-# one needs, but for the C and C++ runtimes. Where it does not compile, link and run, as with an older C library, its package file says so and
-# the peer is left out.
+# Also copies gloo, a peer of kolo-bench, if it is installed here: headers, its shared library and the libraries that it needs,
+# without the C and C++ runtimes. If it does not compile, link and run on the other machine (for example with an older C library),
+# its package file reports that, and the peer is left out.
 #
-# DIR is made, or must be empty. Nothing is left where something is missing.
+# DIR is created, or must be empty. If a dependency is missing here, DIR is not filled.
 set -eu
 
 fail() { echo "collect_deps: $*" >&2; exit 1; }
@@ -27,7 +27,7 @@ esac
 [ $# -eq 1 ] || { echo "collect_deps: one folder, not $#; see $0 --help" >&2; exit 2; }
 target=$1
 [ ! -e "$target" ] || [ -d "$target" ] || fail "$target is there and no folder"
-# Without a slash at its end, behind which what lies beside it would lie in it.
+# Strip a slash at the end: with it, the scratch folder beside the target would be inside it.
 if [ -d "$target" ]; then target=$(cd "$target" && pwd -P); fi
 while [ "${target%/}" != "$target" ] && [ "$target" != / ]; do target=${target%/}; done
 [ ! -d "$target" ] || [ -z "$(ls -A "$target")" ] || fail "$target is not empty: name another folder, or empty it"
@@ -44,14 +44,14 @@ where() {
   return 1
 }
 
-# headers HEADER NAME: the folder of headers that HEADER lies in.
+# headers HEADER NAME: copies the folder of headers that contains HEADER.
 headers() {
   folder=$(where "$1") || fail "$2 is not installed here ($1); cmake/setup.sh installs it"
   mkdir -p "$scratch/include"
   cp -RL "$folder/${1%%/*}" "$scratch/include/"
 }
 
-# package NAME: a package file of standard input's text, in which ${include} and ${lib} are the folder's.
+# package NAME: writes a package file from standard input; @include@ and @lib@ become paths of the folder.
 package() {
   mkdir -p "$scratch/lib/cmake/$1"
   {
@@ -62,7 +62,7 @@ package() {
   } >"$scratch/lib/cmake/$1/$1Config.cmake"
 }
 
-# A library of headers alone, unless it is there already.
+# interface TARGET: CMake code for a header-only target, unless it exists already.
 interface() {
   echo "if(NOT TARGET $1)"
   echo "  add_library($1 INTERFACE IMPORTED)"
@@ -100,7 +100,7 @@ script=$(find /usr/local/lib /usr/lib /usr/share -path '*Catch2/Catch.cmake' 2>/
 } | package Catch2
 cp "$script" "$(dirname "$script")/CatchAddTests.cmake" "$scratch/lib/cmake/Catch2/"
 
-# gloo, tried out where it is found: the target is there only if a program of it runs.
+# The package file of gloo defines the target only if a test program with gloo runs.
 gloo_package() {
   cat <<'END'
 if(TARGET gloo)
@@ -110,7 +110,7 @@ if(NOT TARGET collected_gloo)
   add_library(collected_gloo SHARED IMPORTED)
   set_target_properties(collected_gloo PROPERTIES IMPORTED_LOCATION "@lib@/gloo/libgloo.so.0" IMPORTED_SONAME libgloo.so.0)
   target_include_directories(collected_gloo INTERFACE "@include@")
-  # DT_RPATH: what gloo itself needs is looked for there as well.
+  # DT_RPATH also applies to the libraries that gloo needs.
   target_link_libraries(collected_gloo INTERFACE "-Wl,-rpath-link,@lib@/gloo" "-Wl,--disable-new-dtags")
 endif()
 try_run(GLOO_OF_DEPS_RUNS GLOO_OF_DEPS_LINKS SOURCES "${CMAKE_CURRENT_LIST_DIR}/try.cpp"

@@ -1,8 +1,8 @@
-// fmt's code, compiled once for all libraries of this project: what its own src/format.cc does, in
-// the namespace that kolo_formatting's definitions give it (KoloFormatting.cmake).
+// The code of fmt, compiled once for all libraries of this project. It does what fmt's src/format.cc
+// does, in the namespace that kolo_formatting defines (KoloFormatting.cmake).
 #include <fmt/format-inl.h>
 
-// What its headers want to find instantiated. (The same for wchar_t is used nowhere.)
+// Explicit instantiations that fmt's headers expect. (Those for wchar_t are not used.)
 FMT_BEGIN_NAMESPACE
 namespace detail {
 template FMT_API locale_ref::locale_ref(const std::locale& loc);

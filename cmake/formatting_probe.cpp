@@ -1,5 +1,5 @@
-// Whether formatting.cpp has all that callers of this version of fmt want: KoloFormatting.cmake
-// links the two.
+// Link test: does formatting.cpp define all that callers of this version of fmt need?
+// KoloFormatting.cmake links the two.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,17 +1,17 @@
 #!/bin/sh
-# Proves that a fresh clone works on a bare system: makes one, and runs the tests in it.
+# Runs the tests in a fresh clone on a bare system (chroot).
 #
 #   cmake/fresh.sh [--mirror URI] [--minutes N] [--keep] SUITE [-- COMMAND...]
 #
 #   SUITE      bookworm, trixie or noble
-#   --mirror   where the suite's packages are; by default whichever of this machine's own apt sources has the suite
-#   --minutes  the deadline, 90 by default
-#   --keep     leaves the root where it is, and says where
-#   COMMAND    what to run in the clone instead of ./test/run.sh
+#   --mirror   package mirror of the suite; default: the first of this machine's apt sources that has the suite
+#   --minutes  the timeout, 90 by default
+#   --keep     keeps the root and prints its path
+#   COMMAND    command to run in the clone; default: ./test/run.sh
 #
-# The root is debootstrap's smallest, in a directory of its own under ${TMPDIR:-/tmp} (about 3 GB); the clone is of HEAD.
-# All of it happens in mount and process namespaces of its own: when they end, for whatever reason, no mount and no
-# process is left, and the directory is removed. Where KOLO_TEST_DATA is set, that directory is seen inside, read-only.
+# The root is debootstrap's variant minbase, in a directory under ${TMPDIR:-/tmp} (about 3 GB); the clone is of HEAD.
+# Everything runs in its own mount and process namespaces. When they end, for any reason, no mount and no process
+# is left, and the directory is removed. If KOLO_TEST_DATA is set, that directory is visible inside, read-only.
 # Needs root, debootstrap, and a machine that allows mounts.
 set -eu
 
@@ -20,7 +20,7 @@ fail() { say "$*"; exit 1; }
 
 # --- inside the namespaces: arguments are the root, the suite, the mirror, and the command -----------------------------
 
-# Whatever lets this machine's apt reach its mirror (a proxy, looser dates) must hold inside, too.
+# The settings with which this machine's apt reaches its mirror (proxy, checks of dates) are needed inside, too.
 copy_apt_settings() {
   apt-config dump --format '%F "%v";%n' Acquire |
     grep -E '^Acquire::(http|https|Retries|Check-Valid-Until|Check-Date|Languages)\b' >"$1/etc/apt/apt.conf.d/90fresh" || true
@@ -40,7 +40,7 @@ make_root() {
     keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg
     [ -r "$keyring" ] || fail "no $keyring to check Ubuntu's packages with; install ubuntu-keyring"
     set -- "$@" --keyring="$keyring" --components=main,universe
-    # All of Ubuntu's releases share one script; older debootstraps do not know this name yet.
+    # All Ubuntu releases share one script; older versions of debootstrap do not know this name.
     [ -e /usr/share/debootstrap/scripts/noble ] || variant=gutsy
   fi
   say "making a bare $suite from $mirror"
@@ -138,7 +138,7 @@ find_mirror() {
 [ -n "$mirror" ] || mirror=$(find_mirror)
 [ -n "$mirror" ] || fail "none of this machine's apt sources has '$suite'; name one that has: --mirror URI"
 
-# debootstrap's downloads do not read apt's configuration.
+# debootstrap does not read apt's configuration.
 eval "$(apt-config shell apt_http Acquire::http::Proxy apt_https Acquire::https::Proxy)"
 [ -z "${apt_http:-}" ] || export http_proxy="$apt_http"
 [ -z "${apt_https:-}" ] || export https_proxy="$apt_https"

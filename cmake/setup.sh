@@ -1,19 +1,19 @@
 #!/bin/sh
-# Installs what kolo needs, on Debian 12 or later and Ubuntu 24.04 or later, as root or through sudo.
+# Installs kolo's dependencies on Debian 12 or later and Ubuntu 24.04 or later, as root or through sudo.
 #
 #   cmake/setup.sh [--with GROUP]... [--check]
 #
-#   groups   base    compiler, CMake, and the libraries that are built against (always)
+#   groups   base    compiler, CMake, and the libraries that kolo is built with (always)
 #            fabrics UCX and libfabric, for the transports ucx and ofi
 #            plots   matplotlib, for the plots of reports and benchmarks
-#            peers   gloo, Open MPI and MPICH, to be measured beside kolo
+#            peers   gloo, Open MPI and MPICH, to compare with kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
-#            tests   ccache and mold: a build that is repeated takes seconds
+#            tests   ccache and mold: a repeated build takes seconds
 #            tidy    clang-tidy, for test/run.sh --tidy
-#   --check  changes nothing; names what is missing and fails if anything is
+#   --check  installs nothing; lists what is missing, and fails if something is
 #
-# Does nothing, and does it fast, where all is present. On any other system it looks for the tools and headers themselves,
-# names those that are missing, and stops.
+# If everything is installed, it returns at once. On other systems it checks the tools and headers themselves, lists the
+# missing ones, and stops.
 set -eu
 
 base="g++ cmake ninja-build git ca-certificates catch2 libfmt-dev libcli11-dev nlohmann-json3-dev libdnnl-dev libmatio-dev
@@ -57,7 +57,7 @@ for group in $groups; do
   esac
 done
 
-# True where the packages have the names and the versions that we know.
+# True on systems whose package names and versions are known.
 is_known_system() {
   [ -r "$os_release" ] || return 1
   id=$(sed -n 's/^ID=//p' "$os_release" | tr -d '"')
@@ -77,7 +77,7 @@ missing_packages() {
 
 has_header() { echo "#include <$1>" | "${CXX:-c++}" -std=c++20 -fsyntax-only -x c++ - 2>/dev/null; }
 
-# Elsewhere: the things themselves, whatever their packages are called there.
+# On other systems: look for tools and headers, since package names differ.
 missing_things() {
   for tool in "${CXX:-c++}" cmake git python3; do
     command -v "$tool" >/dev/null 2>&1 || echo "$tool"
@@ -133,7 +133,7 @@ apt() {
     -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 "$@"
 }
 
-# apt waits for dpkg's lock, but not for that of its own lists.
+# apt waits for dpkg's lock, but not for the lock of its own lists.
 update_lists() {
   started=$(date +%s)
   while ! output=$(apt update 2>&1); do
