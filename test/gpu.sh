@@ -1,23 +1,23 @@
 #!/bin/sh
-# Proves and measures what runs on NVIDIA's devices, on a machine that has one, in one command.
+# Tests and benchmarks of everything that runs on NVIDIA devices, in one command, on a machine with a device.
 #
 #   test/gpu.sh [--deps DIR] [--out DIR] [--jobs N] [--quick]
 #
-#   --deps DIR   what cmake/collect_deps.sh has filled, where there are no packages; else $KOLO_DEPS
-#   --out DIR    where the results go; else bench/results
-#   --jobs N     compilers at a time; else one for a core
-#   --quick      a benchmark of one small size: to see that it works; no figures to quote
+#   --deps DIR   folder from cmake/collect_deps.sh, on a machine without packages; default: $KOLO_DEPS
+#   --out DIR    folder of the results; default: bench/results
+#   --jobs N     parallel compilers; default: one per core
+#   --quick      benchmarks of one small size, to check that all works; not for publication
 #
-# Needs nvcc, CMake (3.25 or later) and ninja, a driver and a device; no network. Builds the preset cuda without train/, runs the tests of the label gpu
-# (one that is skipped here is a failure, unless it needs several devices), runs them once more under compute-sanitizer's memcheck and
-# racecheck where that is installed, and measures with kolo-device-bench and kolo-bench --device cuda, the latter with two ranks that share the device, and beside
-# gloo and NCCL as far as they are there. Writes OUT/DATE-gpu-NAME.md and .jsonl, both or neither: command, device, driver,
-# versions, commit, what ran, the tables, and the aims of speed beside what was measured. No step takes longer than 10 minutes. One
-# that fails after the build ends nothing: the rest runs, and the page begins with what failed or was left out.
+# Needs nvcc, CMake (3.25 or later), ninja, a driver and a device; no network. Builds the preset cuda without train/, then runs:
+# the tests of the label gpu (a skipped test is a failure, unless it needs several devices); the same under memcheck and racecheck
+# of compute-sanitizer, if that is installed; kolo-device-bench; and kolo-bench --device cuda with two ranks on one device, compared
+# with gloo and NCCL if they are installed. Writes OUT/DATE-gpu-NAME.md and .jsonl, both or neither: command, device, driver, versions,
+# commit, test results, tables, and the performance targets with the measured values. A step is ended after 10 minutes. If a step
+# fails after the build, the others still run, and the page begins with what failed or was left out.
 #
-# CMAKE_CUDA_ARCHITECTURES comes from the environment (CUDAARCHS) or is that of the device found.
-# Exit codes: 0 all passed and is written; 1 a step failed (said by name, and written unless it was the build); 2 a wrong option, or
-# no device.
+# CMAKE_CUDA_ARCHITECTURES is taken from the environment (CUDAARCHS); default: that of the device.
+# Exit codes: 0 all passed, results written; 1 a step failed (reported by name; results written unless it was the build); 2 a wrong
+# option, or no device.
 set -eu
 asked="test/gpu.sh $*"
 here=$(pwd)
@@ -51,7 +51,7 @@ done
 
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) || nvcc=""
 
-# What nvidia-smi says below, asked of the driver: containers may have it without that program.
+# Name, driver and compute capability of the device from the CUDA runtime, for containers without nvidia-smi.
 ask_driver() {
   probe=$(mktemp -d)
   cat >"$probe/device.cu" <<'END'
@@ -106,7 +106,7 @@ leave_out() {
   echo "$*" >>"$scratch/left_out"
 }
 
-# step NAME COMMAND...: its output to a file, the end of which is shown where it fails, and its exit code to `status`.
+# step NAME COMMAND...: runs a command with its output in a file; sets `status` to the exit code. On failure it prints the last lines.
 step() {
   what=$1
   shift
@@ -119,7 +119,7 @@ step() {
   case $status in 124 | 137) miss "$what" "it was ended after 10 minutes" ;; *) miss "$what" "exit code $status" ;; esac
 }
 
-# What all the rest needs.
+# need NAME COMMAND...: a step that all later ones depend on; ends the script if it fails.
 need() {
   step "$@"
   [ "$status" -eq 0 ] || exit 1
@@ -136,7 +136,7 @@ need configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -
 need build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels collectives_device_streams \
   collectives_device_processes collectives_device_pass kolo-conformance kolo-device-bench kolo-bench
 
-# The tests of the label gpu are programs of Catch2; here they run whole, so that CUDA starts once for each.
+# The tests of the label gpu are Catch2 programs. Each runs as one process here, so that CUDA starts once per program.
 programs="collectives_device_kernels collectives_device_streams collectives_device_processes"
 for program in $programs; do
   step "tests of $program" "$build/bin/$program" '~without a device*'
@@ -153,8 +153,8 @@ tail -n 1 "$scratch/output" | sed "s/^/    /" >>"$scratch/tests"
 
 sanitizer=$(command -v compute-sanitizer || ls "$(dirname "$nvcc")/compute-sanitizer" 2>/dev/null || true)
 if [ -n "$sanitizer" ]; then
-  # Each kernel at all its alignments; pairs of all 8-bit floats add nothing to that but time.
-  # Not the driver's refusals: kolo asks it what it may do.
+  # Each kernel with all alignments; without the pairs of all 8-bit floats, which only take longer.
+  # No API errors: kolo probes the driver's abilities with calls that may fail.
   for tool in "memcheck --report-api-errors no" racecheck; do
     of_tool="no errors"
     for program in $programs; do
@@ -173,7 +173,7 @@ fi
 step benchmark "$build/bin/kolo-device-bench" --bytes "$sizes" --iterations "$iterations" --json "$scratch/rows.jsonl"
 cp "$scratch/output" "$scratch/table"
 
-# Two ranks: with one device they share it, which NCCL leaves out by itself, saying so.
+# Two ranks share a single device; NCCL does not support that and is left out with a message.
 peers=$("$build/bin/kolo-bench" peers | cut -d " " -f 1 | grep -x -e gloo -e nccl | paste -s -d , -)
 for peer in gloo nccl; do
   why=$(sed -n "s/^-- kolo: peer '$peer' left out: //p" "$scratch/log" | tail -n 1)
@@ -201,7 +201,7 @@ for collective in broadcast allgather reduce_scatter alltoall "ps push-pull" "ps
   cat "$scratch/output" >>"$scratch/collectives"
 done
 
-# Rows of a program that was ended may be torn.
+# A killed program may leave an incomplete row.
 grep '^{.*}$' "$scratch/rows.jsonl" >"$scratch/whole.jsonl" 2>/dev/null || :
 
 {

@@ -1,5 +1,5 @@
-# The aims of speed beside what kolo-device-bench and kolo-bench measured, whose JSON lines it reads: a table in Markdown. Of
-# several rows that an aim is about, the worst one counts.
+# Table of performance targets and measured values, in Markdown, from the JSON lines of kolo-device-bench and kolo-bench. If
+# several rows belong to a target, the worst one counts.
 
 function number(name) {
   if (!match($0, "\"" name "\":-?[0-9][0-9.e+-]*")) return -1

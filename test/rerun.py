@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Reports the failed tests of a ctest run, and runs those again that only missed a deadline.
+"""Report of the failed tests of a ctest run; tests that only missed a deadline are run again.
 
   test/rerun.py PRESET [--attempts N]
 
-Reads the logs that ctest has left in build/PRESET. A test whose failures are all expired deadlines, as on a machine that was
-busy, runs again, alone, up to N times (0 by default). Every other failure, such as a wrong value, a crash, a sanitizer's
-report or a test that ctest itself had to end, stays one. Prints the last lines of each test that has failed, the names of those
-that passed later under "flaky", and ctest's closing line with the final counts. Exits with 1 if a test has failed for good.
+Reads ctest's logs in build/PRESET. If all failures of a test are expired deadlines, as on a busy machine, the test is run again
+alone, up to N times (default: 0). All other failures remain: a wrong value, a crash, a sanitizer's report, or a test that ctest
+ended. Prints the last lines of each failed test, the tests that passed in a later run under "flaky", and ctest's summary line with
+the final counts. Exits with 1 if a test has finally failed.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 LINES_OF_EACH = 40
 DEADLINE = re.compile(r"timed out|TimeoutExpired|kDeadline|within the deadline|did not \w+(?: \w+)? (?:in|within) [\d.]+ s\b")
 FATAL = re.compile(r"SIG[A-Z]{3,4}\b|Sanitizer|runtime error:|terminate called|Segmentation fault|core dumped|double free|corruption")
-# Where the report of one failure begins, and where it ends, in the output of Catch2 and of Python's unittest.
+# One failure report, from its first line to its end, in the output of Catch2 and of Python's unittest.
 FAILURE = re.compile(r"^(?:\S+:\d+: FAILED:|(?:ERROR|FAIL): \w+ \(|Traceback ).*?(?=^\s*$\n^\S+:\d+: |^={20,}|^-{60,}|\Z)",
                      re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(r"^\d+/\d+ Test: (?P<name>[^\n]*)\n.*?^Output:\n-+\n(?P<output>.*?)^<end of output>$", re.MULTILINE | re.DOTALL)
@@ -37,7 +37,7 @@ def outputs_of(log):
 
 
 def passes_alone(preset, name, attempts):
-    """The number of the attempt that passed, or 0."""
+    """The number of the attempt that passed; 0 if none did."""
     escaped = re.sub(r"([\\.^$*+?()\[\]{}|])", r"\\\1", name)
     for attempt in range(1, attempts + 1):
         print(f"Again, alone: {name} (attempt {attempt} of {attempts})", flush=True)
@@ -49,7 +49,7 @@ def passes_alone(preset, name, attempts):
 
 
 def report(preset, failed, outputs, attempts, again=passes_alone):
-    """Prints the report; returns the names that failed for good."""
+    """Prints the report; returns the names of the tests that finally failed."""
     flaky, bad = [], []
     for name in failed:
         may_rerun = attempts and missed_a_deadline(outputs.get(name, ""))

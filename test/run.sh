@@ -1,16 +1,16 @@
 #!/bin/sh
-# Installs what is needed, builds, and runs the tests.
+# Installs the dependencies, builds, and runs the tests.
 #
 #   test/run.sh [--preset release|debug|asan|tsan|fuzz] [--quick] [options of ctest]
 #   test/run.sh --tidy
 #
-# Without options: all tests, as a release build. `test/run.sh -R ring` runs those whose names match.
+# Without options: all tests of the release build. `test/run.sh -R ring` runs the tests whose names match.
 #   --quick         leaves out the slow tests: under 2 minutes, for use between two commits
-#   --preset fuzz   the fuzzers of test/fuzz alone, 15 s each (KOLO_FUZZ_SECONDS says otherwise)
+#   --preset fuzz   only the fuzzers of test/fuzz, 15 s each (or KOLO_FUZZ_SECONDS)
 #   --tidy          clang-tidy over all sources of the libraries and programs, and no tests
 #
-# In the release build a test that only missed a deadline runs again, alone, up to twice (test/rerun.py); if it passes then, the
-# run passes and names it under "flaky". The last line counts the tests.
+# In the release build a test that only missed a deadline is run again alone, up to twice (test/rerun.py). If it passes, the run
+# passes and lists the test under "flaky". The last line counts the tests.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -47,25 +47,25 @@ fi
 cmake/setup.sh $with
 if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
-  # Without it ccache compiles anew what begins with a precompiled header.
+  # Without these ccache has no hits for sources with a precompiled header.
   export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS-pch_defines,time_macros}"
-  # What was compiled in one clone of this tree is found by all others of this machine.
+  # All clones of this tree on this machine share cached objects.
   export CCACHE_BASEDIR="${CCACHE_BASEDIR-$PWD}" CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR-1}"
 fi
-# In most tests ranks are threads, among which kolo cannot ask libfabric for less memory (transports/ofi/library.cpp): a third of the
-# time of a short one went into 64 MiB for each.
+# In most tests ranks are threads, and then kolo cannot set libfabric's buffer memory itself (transports/ofi/library.cpp). With
+# the default of 64 MiB per rank, allocation took a third of the time of a short test.
 export FI_OFI_RXM_MSG_RX_SIZE="${FI_OFI_RXM_MSG_RX_SIZE-512}"
 jobs=$(nproc)
-# Many tests wait for deadlines and for sockets most of their time, and leave their core to others.
+# Many tests mostly wait for timeouts and sockets, so run two per core.
 tests=$((jobs * 2))
 
-# g++ 12's thread sanitizer cannot live with as much randomness of addresses as recent kernels have by default.
+# The thread sanitizer of g++ 12 fails with the address randomization (ASLR) of recent kernels; disable it.
 run=""
 if [ "$preset" = tsan ] && setarch -R true 2>/dev/null; then
   run="setarch -R"
 fi
 
-# Only the release build is as fast as deadlines expect.
+# Only the release build is fast enough for the deadlines of tests, so only there a missed deadline counts as flaky.
 attempts=0
 [ "$preset" != release ] || attempts=2
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the house rules that a program can read; the rules themselves are in test/house/rules.py.
+"""Checker of the house rules, which are in test/house/rules.py.
 
-  test/tidy.py [--root DIR]             the rules; prints each finding with what to do, fails if there is one
-  test/tidy.py --format                 clang-format's opinion (only version 14's: others disagree among themselves)
-  test/tidy.py --headers COMPILER       each header that no .cpp includes first compiles alone
+  test/tidy.py [--root DIR]             checks the rules; prints each finding with its remedy, fails if there is one
+  test/tidy.py --format                 checks with clang-format 14 (other versions format differently)
+  test/tidy.py --headers COMPILER       checks that each header without a .cpp of its own compiles alone
 
-Exit codes: 0 all is well, 1 findings, 77 skipped (and says why).
+Exit codes: 0 no findings, 1 findings, 77 skipped (with the reason).
 """
 
 import argparse
@@ -27,7 +27,7 @@ NOT_OURS = {"build", "report", ".git", ".cache", "__pycache__"}
 
 
 def files_of(root):
-    """What git tracks or would track; without git, all that does not look built."""
+    """Files that git tracks or would add; without git, all files outside of build folders."""
     git = subprocess.run(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"],
                          capture_output=True, text=True, check=False) if (root / ".git").exists() else None
     if git and git.returncode == 0:
@@ -41,7 +41,7 @@ def files_of(root):
 
 
 def read_known(path):
-    """Lines of 'file PATH SIZE' and 'function PATH NAME SIZE'; # begins a comment."""
+    """Known sizes, from lines such as 'file PATH SIZE' and 'function PATH NAME SIZE'; # begins a comment."""
     known = {}
     for line in path.read_text().splitlines() if path.exists() else []:
         line = line.split("#")[0].strip()
@@ -76,7 +76,7 @@ def check_format(tree):
 
 
 def compile_alone(tree, compiler, folder, header):
-    """Compiles a source that includes the header and nothing else; an object is what a compiler cache can keep."""
+    """Compiles a source that includes only the header, to an object, which a compiler cache can keep."""
     source = folder / (header.replace("/", "_") + ".cpp")
     source.write_text(f'#include "{header}"\n')
     command = [*compiler.split(), "-std=c++20", "-I.", "-DKOLO_SOURCE_DIR=\"\"", "-c", os.path.relpath(source, tree.root), "-o",
@@ -85,7 +85,7 @@ def compile_alone(tree, compiler, folder, header):
 
 
 def check_headers(tree, compiler, folder):
-    """Headers with a .cpp of their own are proved by it (own header first); this is for the others."""
+    """Compiles headers without a .cpp of their own; the others are checked by their .cpp, which includes them first."""
     folder.mkdir(parents=True, exist_ok=True)
     sources = set(tree.sources())
     headers = [path for path in sources
