@@ -1,13 +1,13 @@
 #!/bin/sh
-# Does what knows of processors (vector kernels, the pause of a spinning waiter, shared memory) compile for aarch64? Syntax
-# alone, by the compiler that Debian's g++-aarch64-linux-gnu has. Exit codes: 0 it does, 1 it does not, 77 no compiler.
+# Test: the code that depends on the processor compiles for aarch64 (vector kernels, spin waits, shared memory). It checks the
+# syntax only, with Debian's g++-aarch64-linux-gnu. Exit codes: 0 it compiles, 1 it does not, 77 there is no compiler.
 compiler=aarch64-linux-gnu-g++
 cd "$(dirname "$0")/../.." || exit 1
 if ! command -v $compiler >/dev/null; then
   echo "skipped: no $compiler"
   exit 77
 fi
-# fmt's headers, and no others of this machine's.
+# Only fmt's headers: other headers of this machine are for its own processor.
 include=$(mktemp -d) || exit 1
 trap 'rm -r "$include"' EXIT
 ln -s /usr/include/fmt "$include/fmt"

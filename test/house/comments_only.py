@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Proves that a change touches comments and documents only.
+"""Check that a change touches comments and documents only.
 
   test/house/comments_only.py [--strings] [BASE [HEAD]]
 
-Compares each file that differs between BASE (HEAD by default) and HEAD (the working tree by default) after comments and
-white space are removed. Exits with 1 and names the first difference of each file whose code has changed. With --strings the
-texts of string literals may change as well. Documents (.md, .txt except CMakeLists.txt, .svg) have no code.
+Compares each file that differs between BASE (default: HEAD) and HEAD (default: the working tree) without comments and white
+space. If code has changed, it prints the first difference of each such file and exits with 1. With --strings the texts of string
+literals may change as well. Documents (.md, .txt except CMakeLists.txt, .svg) have no code.
 """
 
 import ast
@@ -22,7 +22,7 @@ _WORD = re.compile(r'"(?:\\.|[^"\\\n])*"|\w+|[^\w\s]')
 
 
 def joined(tokens):
-    """Adjacent string literals as one, since a comment or a line break between them means nothing."""
+    """Tokens with adjacent string literals joined, since comments and line breaks between them have no meaning."""
     result = []
     for token in tokens:
         if result and token[0] == '"' and result[-1][0] == '"':
@@ -48,7 +48,7 @@ def python_tokens(text):
 
 
 def hash_tokens(text):
-    """Lines without those that are comments; a comment behind code stays, where it cannot be told from a string."""
+    """Lines that are not comments. A comment behind code is kept, since it may be part of a string."""
     return [line.strip() for line in text.split("\n") if line.strip() and not re.match(r"\s*#(?!!)", line)]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What train/compare.sh does around kolo-train, in a tree where set-up, CMake and kolo-train are stand-ins."""
+"""Tests of train/compare.sh in a tree with fake versions of setup.sh, CMake and kolo-train."""
 
 import os
 import pty
@@ -196,7 +196,7 @@ class CompareScript(unittest.TestCase):
             while True:
                 try:
                     block = os.read(master, 4096)
-                except OSError:  # nobody writes any more
+                except OSError:  # EIO: the script has closed the terminal
                     break
                 if not block:
                     break

@@ -1,9 +1,9 @@
-"""Just enough of C++ to keep house: where comments are, what is code, where functions begin and end."""
+"""Minimal C++ scanner for the house rules: comments, strings, and the extent of functions."""
 
 import re
 from dataclasses import dataclass
 
-# A comment, a raw string, a string, or a character; tried in this order wherever one can begin.
+# A comment, raw string, string or character literal, tried in this order at each position.
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)
       |(?P<raw>R"(?P<tag>[^\s()\\]{0,16})\(.*?\)(?P=tag)")
@@ -18,17 +18,17 @@ def _blank(text):
 
 
 def without_comments(text):
-    """The code, with comments blanked out; lines keep their numbers, strings stay."""
+    """The code with comments blanked; strings and line numbers are kept."""
     return _TOKEN.sub(lambda m: _blank(m[0]) if m["comment"] else m[0], text)
 
 
 def without_comments_and_strings(text):
-    """The code, with comments and the insides of strings blanked out; includes stay readable elsewhere."""
+    """The code with comments and strings blanked, includes in quotes too; line numbers are kept."""
     return _TOKEN.sub(lambda m: _blank(m[0]), text)
 
 
 def comments_and_strings(text):
-    """What people read: the code blanked out, comments and the insides of strings kept; lines keep their numbers."""
+    """Comments and strings with the code blanked; line numbers are kept."""
     kept, at = [], 0
     for match in _TOKEN.finditer(text):
         kept += [_blank(text[at:match.start()]), match[0]]
@@ -49,7 +49,7 @@ _NOT_A_FUNCTION = re.compile(
 
 
 def _is_function(head):
-    """Whether the text before an opening brace is a function's signature (or a test case's)."""
+    """Whether the text before an opening brace is the signature of a function or a test case."""
     head = re.sub(r"^\s*#.*$", "", head, flags=re.MULTILINE)  # directives
     head = re.sub(r"\b(?:public|private|protected)\s*:", "", head)
     while re.search(r"<[^<>]*>", head):  # template arguments, from the inside out
@@ -68,10 +68,10 @@ def _name_of(head):
 
 
 def functions(text):
-    """Every function with a body that is not inside another one, in order; lines from its signature to its brace."""
+    """All functions with a body that are not inside another one, in order; lines from the signature to the closing brace."""
     code = without_comments_and_strings(text)
     found = []
-    opened = []  # of each open brace: does it hold a function's body, an initializer, or other things
+    opened = []  # for each open brace: body of a function, initializer, or other
     head_start = 0
     for match in re.finditer(r"[{};]", code):
         at = match.start()

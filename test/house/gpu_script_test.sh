@@ -1,23 +1,23 @@
 #!/bin/sh
-# test/gpu.sh over tools that are played: what it writes where all goes well and where a step fails, and that a build that fails leaves nothing.
+# Tests of test/gpu.sh with fake tools: its results if all passes and if a step fails. A failed build leaves no file.
 set -eu
 cd "$(dirname "$0")/../.."
 
 failures=0
 fail() { echo "gpu_script_test: $*"; failures=$((failures + 1)); }
 
-# A tree of its own, with what the script runs.
+# A temporary tree with fake programs for the script.
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 mkdir -p "$directory/tree/test" "$directory/tree/build/cuda/bin" "$directory/tools"
 cp test/gpu.sh test/gpu_aims.awk "$directory/tree/test/"
 
-# play PROGRAM TEXT: a program that does what the shell's TEXT says.
+# play PROGRAM TEXT: writes a fake program with the shell script TEXT.
 play() {
   printf '#!/bin/sh\n%s\n' "$2" >"$1"
   chmod +x "$1"
 }
-# shellcheck disable=SC2016  # for the played programs to expand
+# shellcheck disable=SC2016  # the fake programs expand it
 rows='while [ $# -gt 0 ]; do [ "$1" != --json ] || echo "{\"row\": 1}" >>"$2"; shift; done; echo "the table"'
 set_up() {
   play "$directory/tools/nvidia-smi" 'echo "NVIDIA Played 1, 580.65, 9.0"'
@@ -41,7 +41,7 @@ name=$(date -u +%Y-%m-%d)-gpu-played-1
 both=$(printf '%s.jsonl\n%s.md' "$name" "$name")
 left() { ls -A "$directory/out" 2>/dev/null; }
 
-# ends STATUS WORDS: it ends so and says WORDS.
+# ends STATUS WORDS: the script ends with STATUS and prints WORDS.
 ends() {
   status=0
   run || status=$?
@@ -49,13 +49,13 @@ ends() {
   grep -q -e "$2" "$directory/said" || { cat "$directory/said"; fail "it does not say '$2'"; }
 }
 
-# fails WORDS: it ends with 1 and says WORDS, and there is no file, whole or half.
+# fails WORDS: the script ends with 1, prints WORDS and leaves no file, not even a partial one.
 fails() {
   ends 1 "$1"
   [ -z "$(left)" ] || fail "where '$1' is said it leaves $(left)"
 }
 
-# misses WORDS ROWS: it ends with 1 and says WORDS, as the page does, and writes so many rows of the other steps.
+# misses WORDS ROWS: the script ends with 1 and prints WORDS, also on its page, and writes ROWS rows from the other steps.
 misses() {
   ends 1 "$1"
   [ "$(left)" = "$both" ] || fail "where '$1' is said it leaves '$(left)'"
@@ -112,7 +112,7 @@ for words in "-D KOLO_WERROR=OFF" "-D KOLO_DEPS=$directory/beside"; do
   grep -q -e "$words" "$directory/said" || fail "it does not configure with $words"
 done
 
-# The driver without nvidia-smi, in another folder, beneath which that of KOLO_DEPS is.
+# A machine with a driver and without nvidia-smi. KOLO_DEPS is relative to the folder where the script was called.
 set_up
 rm "$directory/tools/nvidia-smi"
 # shellcheck disable=SC2016
@@ -126,7 +126,7 @@ ends 2 "no device here: .*'no driver'"
 (cd "$directory/tree/test" && ./gpu.sh --help >"$directory/said" 2>&1) || fail "it has no help in its own folder"
 grep -q "no device\.$" "$directory/said" || fail "its help is not whole"
 
-# The aims: of each the worst row, and yes or no.
+# The targets: the worst row of each, and whether it is reached.
 row() {
   printf '{"library":"%s","transport":"%s","collective":"%s","bytes":%s,"median_us":%s,"type":"%s","enqueue_us":%s,"limit_us":%s,"of_copy":%s,"run":{"command":"%s"}}\n' "$@"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test/rerun.py: which failures may run again, and what the report says."""
+"""Tests of test/rerun.py: which failed tests are run again, and the text of the report."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""The house rules that a program can check. Each rule takes a Tree and yields Findings; each message teaches."""
+"""House rules that a program can check. Each rule takes a Tree and yields Findings, whose messages name the remedy."""
 
 import posixpath
 import re
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass
 class Tree:
-    """The files of a checkout by their paths relative to its root, read once."""
+    """Files of a checkout, by paths relative to its root; each is read once."""
 
     root: Path
     paths: list
@@ -58,7 +58,7 @@ class Tree:
                 for word in words[1:]}
 
     def installed_headers(self):
-        """Those of the libraries that are installed, by their paths below include/kolo."""
+        """Headers of the installed libraries, by their paths below include/kolo."""
         for path in self.paths:
             if path.startswith(("transports/", "collectives/")) and path.endswith("CMakeLists.txt"):
                 for words in self.cmake_words(path, "kolo_public_headers"):
@@ -73,18 +73,18 @@ def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 
 
-# --- who may include whom ----------------------------------------------------------------------------------------------
+# --- allowed includes --------------------------------------------------------------------------------------------------
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
-# Of transports, what is not for users and yet meant for the floors above: checks, waiting, who is where, a rank's device.
+# Headers of transports/ for the upper layers, though not for users: checks, waiting, topology, the device of a rank.
 FOR_THE_FLOORS_ABOVE = {"transports/base/check.h", "transports/base/waiting.h", "transports/base/topology.h", "transports/posix/host/identity.h",
                          "transports/base/copy_words.h", "transports/launch/report_once.h", "transports/base/suggestion.h",
                          "transports/posix/host/streaming_copy.h", "transports/posix/whole_file.h",
                          "transports/cuda/chosen_device.h", "transports/cuda/device.h", "transports/cuda/library.h",
                          "transports/cuda/peer_access.h"}
 
-# A library from outside, and the only places that may know of it.
+# External libraries, and the only files that may include them.
 OUTSIDE = (
     (r"catch2/", ("test/support/",), "include \"test/support/catch.h\", which hides the difference between Catch2 2 and 3"),
     (r"fmt/", None, "fmt is for .cpp files: a header that includes it would make every user need it"),
@@ -98,7 +98,7 @@ _SYSTEM = re.compile(r"^(sys/(socket|un|epoll|eventfd|poll|select)\.h|netinet/|a
 
 
 def _may_include(tree, path, target):
-    """Nothing if path may include target, or else the reason why not."""
+    """None if path may include target, else the reason."""
     folder, wanted = path.split("/")[0], target.split("/")[0]
     if folder in ("bench", "test"):
         return None
@@ -126,8 +126,8 @@ def _is_of(path, name):
 
 
 def includes(tree):
-    """Arrows of includes: see the table in the README; root-relative paths, among public headers relative ones; own header
-    first."""
+    """Includes point one way (table in the README). Paths are root-relative, between public headers relative. The own header
+    comes first."""
     transports = tree.transports()
     public = set(tree.installed_headers())
     for path in tree.sources():
@@ -183,7 +183,7 @@ _NAMED_FILE = re.compile(r"(?<![\w/.<}])(?:[\w-]+/)*[\w-]+\.(?:md|h|cpp|inc|c|py
 
 
 def installed_headers(tree):
-    """What a header tells its readers to read must be there where it is read."""
+    """An installed header names only files that are installed as well."""
     installed = set(tree.installed_headers())
     for path in sorted(installed & set(tree.paths)):
         text = tree.text(path)
@@ -201,12 +201,12 @@ UNCLEAR = re.compile(r"\b(?:who|whoever|whom|nobody|somebody)\b", re.IGNORECASE)
 
 
 def readmes(tree):
-    """Documents for readers; pages of results have the length of their tables."""
+    """Documents with a size limit; pages of results have none, since their tables are long."""
     return [path for path in tree.paths if path.endswith(".md") and not path.startswith("bench/results/")]
 
 
 def unclear_words(tree, path):
-    """Places in comments, texts and documents whose subject is a pronoun that names no rank, peer, caller or thread."""
+    """Lines of comments, strings and documents with a pronoun in the place of a rank, peer, caller or thread."""
     text = tree.text(path)
     if path.startswith(("bench/results/", "test/house/")):
         return
@@ -221,8 +221,8 @@ def unclear_words(tree, path):
 
 
 def sizes(tree, known):
-    """Files up to 500 lines, functions up to 60, READMEs up to 200, no unclear words. What is over is listed with its
-    number, and may only shrink."""
+    """Limits: 500 lines per file, 60 per function, 200 per README, no unclear words. Exceptions are listed with their size,
+    and may only shrink."""
     over = {}
     for path in tree.sources():
         text = tree.text(path)
@@ -237,7 +237,7 @@ def sizes(tree, known):
         lines = text.count("\n")
         if lines > LONGEST_README:
             over[f"readme {path}"] = (path, 1, lines, LONGEST_README)
-        # Tables and addresses cannot be wrapped, nor can commands and code, which are copied as they stand.
+        # Tables, URLs, commands and code cannot be wrapped.
         prose = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
         wide = [number for number, line in enumerate(prose.split("\n"), 1)
                 if len(line) > LONGEST_LINE and "://" not in line and not line.startswith(("|", "    "))]
@@ -291,13 +291,13 @@ HABITS = (
      "presence of an optional part is decided by which files CMake compiles, never by #if"),
 )
 
-# What a program, a script or the build takes from the environment under kolo's name.
+# Environment variables KOLO_* that a program, a script or the build reads.
 _READS = re.compile(r"""(?:getenv\(|environ(?:\.get)?[\[(]|\$ENV\{)\s*["']?(KOLO_\w+)""")
 _SHELL_READS = re.compile(r"\$\{?(KOLO_\w+)")
 
 
 def known_variables(tree):
-    """Whoever reads a variable says so where unknown ones are told, or people are warned of it."""
+    """Each variable that is read is listed in settings.cpp, which warns of unknown ones."""
     settings = "transports/settings.cpp"
     known = set(re.findall(r'"(KOLO_\w+)"', tree.text(settings))) if settings in tree.paths else set()
     for path in tree.paths:
@@ -315,7 +315,7 @@ _STANDARD_NAMES = {"common_type", "common_type_t", "common_reference", "common_r
 
 
 def habits(tree):
-    """Patterns that have no place, or only one."""
+    """Patterns that are forbidden, or allowed in certain files only."""
     for rule, pattern, folders, exempt, message in HABITS:
         compiled = re.compile(pattern)
         for path in tree.sources(*folders):
@@ -331,7 +331,7 @@ def _words_of(name):
 
 
 def words(tree):
-    """One word per idea, and none of those that say nothing."""
+    """Names of files and identifiers contain no banned word."""
     for path in tree.paths:
         for part in PurePosixPath(path).parts:
             bad = set(_words_of(part)) & set(BANNED_WORDS)
@@ -348,7 +348,7 @@ def words(tree):
 
 
 def transport_names(tree):
-    """Upper layers ask what a channel can do, never which transport it is."""
+    """Upper layers choose by the abilities of a channel, never by the name of its transport."""
     names = tree.transports()
     pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(sorted(names))})(?![A-Za-z0-9])", re.IGNORECASE)
     for path in tree.sources("collectives", "tensor"):
@@ -365,12 +365,12 @@ def transport_names(tree):
 _TEXT = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".md", ".json", ".in", ".yml")
 
 
-# A comment, with nothing before it but directives and an open namespace.
+# A comment after nothing but directives and an opened namespace.
 _OPENING = re.compile(r"(?:\s|#[^\n]*\n|namespace [\w:]* ?\{)*(?://|/\*)")
 
 
 def _is_explained_by_a_header(path, code):
-    """Whether a .cpp includes a header of its own name or folder: what it implements, which has the words."""
+    """Whether a .cpp includes a header of its own name or folder, which documents what it implements."""
     stem = str(PurePosixPath(path).with_suffix(""))
     places = (f"{stem}.h", f"{stem}/", f"{PurePosixPath(path).parent}/")
     return not path.endswith(".h") and any(target.startswith(places) for _, target in _INCLUDE.findall(code))
@@ -408,7 +408,7 @@ def _blanks(path, text):
 
 
 def layout(tree):
-    """The architecture is seen from the tree alone: nothing stray at the top, a README in each folder."""
+    """Only known entries at the top level, and a README in each folder."""
     for entry in sorted({path.split("/")[0] for path in tree.paths}):
         if entry not in TOP_LEVEL:
             yield Finding(entry, 1, "layout", "does not belong at the top: a newcomer reads the architecture there. "

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The shell scripts are valid POSIX sh, please shellcheck where it is installed, and refuse bad input with one message.
+# Tests of the shell scripts: they are valid POSIX sh, pass shellcheck if it is installed, and reject bad input with one message.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -16,7 +16,7 @@ if command -v shellcheck >/dev/null 2>&1; then
   shellcheck $scripts || fail "shellcheck has something to say (above)"
 fi
 
-# refuses WORDS COMMAND...: the command fails, and says WORDS.
+# refuses WORDS COMMAND...: the command fails with a message that contains WORDS.
 refuses() {
   words=$1
   shift
@@ -40,7 +40,7 @@ command -v nvidia-smi >/dev/null 2>&1 || refuses "no device here" ./test/gpu.sh
 refuses "which suite?" ./cmake/fresh.sh
 refuses "unknown suite 'potato'" ./cmake/fresh.sh potato
 
-# On a system that is not known: the missing things by name, and no attempt to install.
+# On an unknown system, setup.sh lists the missing tools and headers, and does not try to install.
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 printf 'ID=fedora\nVERSION_ID=43\n' >"$directory/os-release"
@@ -49,7 +49,7 @@ refuses "install these yourself" env "PATH=$directory" ./cmake/setup.sh --os-rel
 refuses "cmake, git, python3, ninja, Catch2" env "PATH=$directory" ./cmake/setup.sh --os-release "$directory/os-release"
 ./cmake/setup.sh --os-release "$directory/os-release" || fail "setup.sh wants more than this machine, which built kolo, has"
 
-# What is collected here configures with the system's own packages out of sight, and nothing is left beside the folder.
+# kolo configures with the collected packages while the system's are hidden, and no file is left beside the folder.
 ./cmake/collect_deps.sh "$directory/deps/all" >/dev/null || fail "collect_deps.sh cannot collect what kolo was built with"
 [ "$(ls "$directory/deps")" = all ] || fail "collect_deps.sh leaves something behind"
 mkdir "$directory/deps/empty"
@@ -66,7 +66,8 @@ for package in fmt Catch2 CLI11 nlohmann_json; do
   grep -q "^${package}_DIR:PATH=$directory/deps" "$directory/build/CMakeCache.txt" || fail "$package is not that of KOLO_DEPS"
 done
 
-# gloo from there: where it is installed here, and the folder is moved; left out by name where it does not load, or is not installed.
+# gloo of KOLO_DEPS works if it is installed here, also after the folder was moved. If it is not installed or does not load, it is
+# left out with a message.
 sed 's|gloo/allreduce\.h|gloo/absent.h|' cmake/collect_deps.sh >"$directory/without_gloo"
 sh "$directory/without_gloo" "$directory/deps/without" 2>"$directory/said" >/dev/null || fail "collect_deps.sh wants gloo"
 [ "$(grep -c 'gloo is not installed here' "$directory/said")" = "$(wc -l <"$directory/said")" ] || fail "collect_deps.sh says more than that gloo is not installed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plants violations in a small tree of its own and sees that each is found, once, where it is."""
+"""Tests of the house rules: each violation planted in a small temporary tree is found once, in its place."""
 
 import sys
 import tempfile
@@ -25,7 +25,7 @@ CLEAN = {f"{folder}/README.md": "# What and how\n" for folder in rules.FOLDERS} 
 
 
 def findings_in(files, known=None):
-    """What the rules say of a clean tree with these files added or replaced."""
+    """Findings in a clean tree with these files added or replaced."""
     with tempfile.TemporaryDirectory() as folder:
         contents = CLEAN | files
         for path, text in contents.items():
