@@ -1,10 +1,10 @@
-# Builds the example that sums on streams with kolo as it is after `cmake --install`, by the component device and without
-# naming one; then looks for the words of who cannot have kolo::device. Run with cmake -P by ctest.
+# Test script (cmake -P): builds collectives/examples/sum_on_streams.cpp with the installed kolo, with and without COMPONENTS
+# device; then checks CMake's messages if kolo::device is not available.
 #
 #   is_built    whether this kolo was built with CUDA
 #   source, build, generator, compiler, launcher, flags         those of kolo
 #   toolkit     the folder of the CUDA Toolkit that kolo was built with
-#   directory   where to work; removed first
+#   directory   working folder; removed first
 
 include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
 file(REMOVE_RECURSE ${directory})
@@ -13,7 +13,7 @@ run("installing" ${CMAKE_COMMAND} --install ${build} --component development --p
 list(APPEND options -D CMAKE_PREFIX_PATH=${prefix} -D EXAMPLE=${source}/collectives/examples/sum_on_streams.cpp)
 set(project ${CMAKE_CURRENT_LIST_DIR}/device)
 
-# refuses(WORDS OPTION...)   the component cannot be had, and CMake says why
+# refuses(WORDS OPTION...)   configuring with the component device fails with a message that matches WORDS
 function(refuses words)
   file(REMOVE_RECURSE ${directory}/refused)
   execute_process(COMMAND ${CMAKE_COMMAND} -S ${project} -B ${directory}/refused ${options} -D COMPONENTS=device ${ARGN}
@@ -24,12 +24,12 @@ function(refuses words)
   endif()
 endfunction()
 
-# Nobody else is asked for a toolkit, and who names no component hears of what is not there in one line.
+# does_without(WORDS)   without COMPONENTS no toolkit is needed, and one line that matches WORDS reports the missing device
 function(does_without words)
   run("configuring without a toolkit" ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${directory}/without ${options}
                                       -D CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
   if(NOT output MATCHES "kolo: no kolo::device: [^\n]*${words}")
-    message(FATAL_ERROR "who names no component does not hear \"${words}\":\n${output}")
+    message(FATAL_ERROR "without COMPONENTS CMake does not print \"${words}\":\n${output}")
   endif()
   run("building without a toolkit" ${CMAKE_COMMAND} --build ${directory}/without)
 endfunction()
@@ -49,7 +49,7 @@ endforeach()
 run("building" ${CMAKE_COMMAND} --build ${directory}/build_device)
 run("building" ${CMAKE_COMMAND} --build ${directory}/build_)
 
-# Where there is no device it says so, and ends with 1: that it starts at all, without a driver, is what it is linked for.
+# Without a device the program reports that and ends with 1. It must start without a driver.
 set(program ${directory}/build_device/program)
 execute_process(COMMAND ${program} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 message("${output}")
@@ -59,7 +59,7 @@ if(NOT (status EQUAL 0 AND output MATCHES "rank 1 of 2 on device [0-9]+: the sum
 endif()
 links_only_the_runtime(${program} kolo::device)
 
-# Where there is no toolkit, or another, it is said.
+# A missing toolkit, and one of another version, are reported.
 does_without("it needs the CUDA Toolkit")
 refuses("no kolo::device: it needs the CUDA Toolkit" -D CMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON)
 file(WRITE ${directory}/other/FindCUDAToolkit.cmake
@@ -67,7 +67,7 @@ file(WRITE ${directory}/other/FindCUDAToolkit.cmake
 refuses("no kolo::device: it was built with CUDA [0-9.]+, and found is the CUDA Toolkit 99.1"
         -D CMAKE_MODULE_PATH=${directory}/other)
 
-# A kolo without CUDA, installed over one with it, leaves the files of the other.
+# A kolo without CUDA that is installed over one with CUDA leaves the other's files, which must not be used.
 run("configuring without CUDA" ${CMAKE_COMMAND} -S ${source} -B ${directory}/no_cuda -G ${generator} -D CMAKE_CXX_COMPILER=${compiler}
                                -D KOLO_CUDA=OFF -D KOLO_BUILD_TESTS=OFF -D KOLO_BUILD_BENCH=OFF -D KOLO_BUILD_TRAIN=OFF)
 file(GLOB config ${prefix}/lib*/cmake/kolo/koloConfig.cmake ${prefix}/lib/*/cmake/kolo/koloConfig.cmake)

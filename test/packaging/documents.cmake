@@ -1,8 +1,8 @@
-# Holds the installed programs to the documents that they name, and these to the documents that they link: each is installed,
-# with either component. Run with cmake -P by ctest.
+# Test script (cmake -P): the documents that installed programs name, and those that these link, are installed with either
+# component.
 #
 #   source, build        those of kolo
-#   directory            where to work; removed first
+#   directory            working folder; removed first
 
 cmake_minimum_required(VERSION 3.25)
 include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
@@ -30,7 +30,7 @@ if(NOT "bench/README.md" IN_LIST named OR NOT "transports/GUIDE.md" IN_LIST name
   message(FATAL_ERROR "no program names bench/README.md and transports/GUIDE.md: what does this look for?")
 endif()
 
-# Results, and sources but for the examples, are the tree's alone.
+# Links to results, and to sources other than examples, work only in the source tree.
 file(GLOB_RECURSE pages RELATIVE ${documents} ${documents}/*.md)
 foreach(page IN LISTS pages)
   get_filename_component(folder ${documents}/${page} DIRECTORY)
@@ -53,7 +53,7 @@ if(missing)
   message(FATAL_ERROR "not installed in share/doc/kolo (KOLO_DOCUMENTS):\n  ${missing}")
 endif()
 
-# Who reads a program's help learns where that is.
+# The help of a program names the folder of the documents.
 run("help" ${directory}/programs/bin/kolo-bench --help)
 if(NOT output MATCHES "share/doc/kolo")
   message(FATAL_ERROR "kolo-bench --help does not say where its documents are:\n${output}")

@@ -1,8 +1,8 @@
-# Runs the commands of the installed guide for transports from outside, word for word, in a fresh folder; then holds the
-# example to what the guide says of it. Run with cmake -P by ctest.
+# Test script (cmake -P): runs the commands of the installed guide for external transports unchanged, in a fresh folder; then
+# checks the guide's statements about the example.
 #
 #   build, generator, compiler, launcher, flags         those of kolo
-#   directory   where to work; removed first
+#   directory   working folder; removed first
 
 include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
 file(REMOVE_RECURSE ${directory})
@@ -17,7 +17,7 @@ if(length GREATER_EQUAL 300)
   message(FATAL_ERROR "unix_transport.c has ${length} lines: an example that is read in an afternoon has fewer than 300")
 endif()
 
-# What is indented between the guide's marks is a command.
+# Indented lines between the guide's marks are commands.
 run("sed" sed -n "/^<!-- tried: these/,/^<!-- tried: ends/s/^    //p" ${prefix}/share/doc/kolo/transports/GUIDE.md)
 set(script "set -ex\n${output}")
 foreach(must IN ITEMS "kolo-conformance --transport" "kolo-bench allreduce" "kolo-run" "kolo-train" "sanitized/prove")
@@ -35,7 +35,7 @@ if(NOT output MATCHES " 0 failed" OR output MATCHES "FAILED")
   message(FATAL_ERROR "kolo-conformance has not said that nothing failed")
 endif()
 
-# As its test, and where there is no C++: a transport needs neither it nor a library.
+# The example also passes as a test of ctest, and builds without a C++ compiler: a transport needs no C++ and no library.
 set(mine ${directory}/afternoon/my_transport)
 run("ctest" ctest --test-dir ${mine}/build --output-on-failure)
 run("configuring in C alone" ${CMAKE_COMMAND} -E env CXX=no-such-compiler CMAKE_GENERATOR=${generator}
@@ -46,7 +46,7 @@ if(output MATCHES "stdc|kolo|not found" OR EXISTS ${directory}/in_c/prove)
   message(FATAL_ERROR "a transport in C needs more than C:\n${output}")
 endif()
 
-# An option that is not known must not be a silent default.
+# An unknown option is an error; it must not be ignored.
 execute_process(COMMAND ${prefix}/bin/kolo-bench allreduce --transport ${mine}/build/unix_transport.so?lanes=2 --ranks 2
                         --max-bytes 8 RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(status EQUAL 0 OR NOT output MATCHES "unix: it has no options" OR output MATCHES "Invalid argument")

@@ -1,7 +1,7 @@
-# What the scripts of this folder share: a command that must succeed, a project built against kolo, and what a
-# program may need where it runs.
+# Functions for the scripts of this folder: run a command that must succeed, the options of a project that uses kolo, and a
+# check of the libraries that a program needs.
 
-# run(WHAT COMMAND...)   leaves its words in `output`
+# run(WHAT COMMAND...)   runs a command that must succeed; sets `output`
 function(run what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
@@ -10,7 +10,7 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# Nothing but the C++ runtime, and what sanitizers add to any program.
+# The program needs no shared library but the C and C++ runtime. Not checked under sanitizers, which add others.
 function(links_only_the_runtime program library)
   if(flags MATCHES sanitize)
     return()
@@ -25,6 +25,6 @@ function(links_only_the_runtime program library)
   endforeach()
 endfunction()
 
-# Debug is quicker to build, and nothing need be fast here.
+# Debug builds faster, and these programs need not be fast.
 set(options -G ${generator} -D CMAKE_BUILD_TYPE=Debug -D CMAKE_CXX_COMPILER=${compiler} "-D CMAKE_CXX_FLAGS=${flags}"
             -D CMAKE_CXX_COMPILER_LAUNCHER=${launcher})

@@ -1,14 +1,14 @@
-# Configures kolo without UCX, because KOLO_WITHOUT says so, and without libfabric, because its header is not found, and then
-# with headers of both that are too old; looks for the words of who asks for them, and compiles what a build without them has in
-# their place: single sources, not the tree. Run with cmake -P by ctest.
+# Test script (cmake -P): configures kolo without UCX (KOLO_WITHOUT) and without libfabric (header not found), then with
+# headers of both that are too old. Checks the messages for users who request these transports, and compiles the sources that
+# replace them.
 #
 #   source, generator, compiler, launcher, flags, deps   those of kolo
 #   hidden      the folder of libfabric's header, if it is there
-#   directory   where to work; removed first
+#   directory   working folder; removed first
 
 include(${CMAKE_CURRENT_LIST_DIR}/installed.cmake)
 
-# Each ROW is the beginning of one of those that are left out.
+# require_left_out(BUILD ROW...)   each ROW is the beginning of a row in the table of left-out transports
 function(require_left_out build)
   file(READ ${build}/generated/transport_left_out.inc left_out)
   foreach(row IN LISTS ARGN)
@@ -26,7 +26,7 @@ run("configuring" ${CMAKE_COMMAND} -S ${source} -B ${directory} ${options} "-D K
 require_left_out(${directory} "ucx, \"KOLO_WITHOUT names it\", \"take it out of KOLO_WITHOUT (it wants libucx-dev,"
                               "ofi, \"rdma/fabric.h was not found\", \"install libfabric-dev ")
 
-# Headers that are there, and too old.
+# Headers that are too old.
 file(WRITE ${directory}/older/ucp/api/ucp.h "")
 file(WRITE ${directory}/older/ucp/api/ucp_version.h "#define UCP_API_MAJOR 1\n#define UCP_API_MINOR 9\n")
 file(WRITE ${directory}/older/rdma/fabric.h "#define FI_MAJOR_VERSION 1\n#define FI_MINOR_VERSION 16\n")

@@ -1,4 +1,4 @@
-// The one place that knows which Catch2 this is: 2.13 of Debian 12, or 3.
+// Catch2, version 2.13 (Debian 12) or 3. Only this header knows the difference.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)
@@ -13,7 +13,7 @@ using Catch::Approx;
 using Catch::Detail::Approx;
 #endif
 
-// A matcher: the text has this part.
+// Matcher: the text contains `part`.
 #if __has_include(<catch2/catch_all.hpp>)
 using Catch::Matchers::ContainsSubstring;
 #else

@@ -1,3 +1,3 @@
-// The main program of every test where Catch2 is the header-only 2.13.
+// Main program of the tests with Catch2 2.13, which is header-only.
 #define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>

@@ -1,10 +1,11 @@
-// Runs a program for which some system calls fail: what old kernels and strict containers do.
+// Program that runs a command with some system calls denied, as on old kernels and in strict
+// containers.
 //
 //   without CALL=ERROR[,CALL=ERROR...] COMMAND [ARGUMENT...]
 //
 // CALL is memfd_create, process_vm_readv, process_vm_writev, membarrier, fallocate or shmget; ERROR
-// is ENOSYS, EPERM or ENOSPC. A seccomp filter, which all children inherit. Exit code 77 where the
-// kernel allows none.
+// is ENOSYS, EPERM or ENOSPC. It uses a seccomp filter, which all children inherit. Exit code 77 if
+// the kernel allows no filter.
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -77,7 +78,7 @@ std::vector<Refusal> parse_all(std::string_view text) {
   }
 }
 
-// A call of another architecture is let through: nobody here makes one.
+// Calls of another architecture are allowed; these tests make none.
 bool refuse(const std::vector<Refusal>& refusals) {
   std::vector<sock_filter> filter = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),

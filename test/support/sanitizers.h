@@ -1,5 +1,5 @@
-// Which sanitizer this build has, for tests whose grids are played whole without one: under it they
-// take so much longer that each case must reach code that no other reaches.
+// Sanitizer of this build, for tests over grids of cases. Without a sanitizer they run all cases.
+// With one they take much longer, so they run only cases that reach code of their own.
 #pragma once
 
 #include <cstdlib>
@@ -19,8 +19,8 @@ inline constexpr bool kIsSanitized = true;
 inline constexpr bool kIsSanitized = kIsThreadSanitized;
 #endif
 
-// `few` under a sanitizer, or where the environment has TEST_FEW: a part of `all` by which the same
-// code is reached.
+// Returns `few` under a sanitizer or if the environment has TEST_FEW, else `all`. `few` is a part
+// of `all` that reaches the same code.
 template <typename T = int>
 std::vector<T> all_or_few(std::vector<T> all, std::vector<T> few) {
   return kIsSanitized || std::getenv("TEST_FEW") != nullptr ? few : all;

@@ -1,4 +1,4 @@
-// A folder that is gone at the end, with all that is in it.
+// Temporary folder, removed with its contents by the destructor.
 #pragma once
 
 #include <cstdlib>

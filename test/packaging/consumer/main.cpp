@@ -1,4 +1,4 @@
-// A program of somebody else's: two ranks as threads of one process add up what they have.
+// A user's program: an all-reduce of two ranks that are threads of one process.
 #include <array>
 #include <cstdio>
 #include <memory>
