@@ -93,7 +93,7 @@ struct ChannelStatistics {
   std::uint64_t connections = 0;   // open now, if the transport is made of connections
 };
 
-// Counted by the waiting rank.
+// Counted by the waiting rank, which spins, yields or sleeps.
 struct WaitStatistics {
   std::uint64_t waits = 0;   // times that a call was not ready at once
   std::uint64_t spins = 0;   // short pauses on the core

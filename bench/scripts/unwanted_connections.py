@@ -13,10 +13,10 @@ the end, and so does the launcher's store. Its listening sockets are found in /p
 | slow | sends the start of a valid handshake, a byte every 100 ms; 200 at a time; reconnects when closed |
 | crowd | a thousand at once that send nothing and stay; each reconnects when closed |
 
-Each round has three runs, with another one first in each round: `nobody`, without connections; `elsewhere`, the same connections
-to another process, which accepts and closes (their cost for the machine, as they need a core, too); `at the job`, to the job's own
-listeners. The table has the median over the rounds of the job's medians, and ratios by round: the first is the machine's cost,
-the last is kolo's. Fails if a job failed.
+Each round has three runs, in rotated order. `none`: no unwanted connections. `elsewhere`: the same connections to another process,
+which accepts and closes them; this is their cost for the machine, since they need a core. `at the job`: connections to the job's
+own listeners. The table has the median over the rounds of the job's medians, and the ratios by round: the first is the machine's
+cost, the last is kolo's. Fails if a job failed.
 """
 
 import argparse
@@ -37,7 +37,7 @@ import time
 from pathlib import Path
 
 KINDS = ("scan", "garbage", "slow", "crowd")
-PLACES = ("nobody", "elsewhere", "at the job")
+PLACES = ("none", "elsewhere", "at the job")
 MOST = {"scan": 1, "garbage": 256, "slow": 200, "crowd": 1000}
 RANKS = 4
 DOORS = RANKS + 1  # and the store's listener
@@ -219,7 +219,7 @@ def run_once(arguments, kind, place, elsewhere):
     strangers = None
     try:
         doors = wait_for_doors(job)
-        if place != "nobody":
+        if place != "none":
             crowd = Strangers(kind, doors if place == "at the job" else elsewhere.ports, arguments.rate)
             strangers = multiprocessing.Process(target=crowd.run, args=(stop, result), daemon=True)
             strangers.start()
@@ -242,10 +242,10 @@ def spread(ratios):
 
 
 def print_kind(kind, rounds, came):
-    for size in sorted(rounds[0]["nobody"]):
+    for size in sorted(rounds[0]["none"]):
         times = {place: [one[place][size] for one in rounds] for place in PLACES}
         medians = " | ".join(f"{statistics.median(times[place]):.0f}" for place in PLACES)
-        machine = [b / a for a, b in zip(times["nobody"], times["elsewhere"])]
+        machine = [b / a for a, b in zip(times["none"], times["elsewhere"])]
         kolo = [b / a for a, b in zip(times["elsewhere"], times["at the job"])]
         print(f"| {kind} | {size} | {medians} | {spread(machine)} | {spread(kolo)} | "
               f"{statistics.median(came):.0f} |", flush=True)
@@ -265,7 +265,7 @@ def main():
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
     elsewhere = Elsewhere()
-    print("| connections | bytes | nobody, us | elsewhere, us | at the job, us | elsewhere / nobody | at the job / elsewhere | "
+    print("| connections | bytes | none, us | elsewhere, us | at the job, us | elsewhere / none | at the job / elsewhere | "
           "came |\n|---|---|---|---|---|---|---|---|", flush=True)
     for kind in kinds:
         rounds, came = [], []

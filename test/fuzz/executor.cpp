@@ -57,7 +57,7 @@ class PlayedChannel final : public Channel {
     if ((flags & kAnswered) == 0) {
       ++under_way_;
     } else {
-      require(capabilities_.can_answer, "answers are asked of who can give them");
+      require(capabilities_.can_answer, "only a channel that can answer is asked for an answer");
       asked_.push_back(std::move(*reserved_));
     }
     reserved_.reset();
@@ -277,9 +277,10 @@ class Game {
       return start();
     }
     const int awaited = executor_->awaited_peer();
-    require(awaited >= 0 && awaited < size_ && awaited != rank_, "who waits, waits for a peer");
+    require(awaited >= 0 && awaited < size_ && awaited != rank_,
+            "a waiting executor waits for a peer");
     require(!executor_->describe_wait().empty() && !executor_->describe_location().empty(),
-            "who waits says what for");
+            "a waiting executor describes its wait");
   }
 
   void look_at_openings() {

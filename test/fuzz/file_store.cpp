@@ -57,7 +57,7 @@ void use(Store& store, Input& input) {
     case 7: {
       const auto answer = store.ask(key);
       require(answer->has_come && answer->value == store.try_get(key),
-              "a file that nobody keeps answers at once, and the same");
+              "a file without a lock answers at once, with the same value");
       return;
     }
     default:

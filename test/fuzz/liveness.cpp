@@ -155,7 +155,7 @@ class Street {
     for (Voice& voice : visitors_) {
       const int name = name_of(voice);
       const std::string welcome = name == 0 ? "" : word_of(index(name));
-      require(welcome.starts_with(voice.heard()), "who is let in is welcomed, and nobody else");
+      require(welcome.starts_with(voice.heard()), "only an accepted peer is welcomed");
     }
     for (const int peer : {kFar, kNear}) look_at(peer);
   }
@@ -163,7 +163,8 @@ class Street {
   void look_at(int peer) {
     for (Voice& line : lines_[index(peer)])
       require(hello(index(peer), 0).starts_with(line.heard()), "a rank says hello, and no more");
-    require(!liveness_.is_gone(peer) || may_be_gone_[index(peer)], "who has not ended is not gone");
+    require(!liveness_.is_gone(peer) || may_be_gone_[index(peer)],
+            "a peer that has not ended is not gone");
     const auto last = liveness_.last_word(peer);
     require(!last || words_[index(peer)].contains(word_of(*last)), "a last word has been said");
   }
@@ -260,10 +261,12 @@ class Street {
     if (was_peer) may_be_gone_[index(name)] = true;
     visitors_.erase(visitors_.begin() + static_cast<std::ptrdiff_t>(number));
     if (!was_peer) return;
-    until([&] { return liveness_.is_gone(name); }, "the end of who was let in is the peer's");
+    until([&] { return liveness_.is_gone(name); },
+          "the end of an accepted connection is the peer's end");
     if (last.empty()) return;
     const auto word = liveness_.last_word(name);
-    require(word && word_of(*word) == last, "the last word of who was let in is the peer's");
+    require(word && word_of(*word) == last,
+            "the last word of an accepted connection is the peer's");
   }
 
   // --- connections made by the rank ---
@@ -274,7 +277,8 @@ class Street {
     Voice& line = lines_[index(peer)].back();
     speak(input, line);
     if (is_somebody_else(line))
-      until([&] { return liveness_.is_gone(peer); }, "somebody else in its place is a peer's end");
+      until([&] { return liveness_.is_gone(peer); },
+            "another process in the place of a peer is the peer's end");
   }
 
   void place_hangs_up(Input& input) {

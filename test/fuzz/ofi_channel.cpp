@@ -222,7 +222,7 @@ class Game {
     for (; looked_at_ < sent.size(); ++looked_at_) {
       const auto& each = sent[looked_at_];
       const ofi::ImmediateData word = ofi::immediate_from_bits(each.word);
-      require(word.rank == 0, "a rank says who it is");
+      require(word.rank == 0, "a message carries the sender's rank");
       if (each.tag == ofi::data_tag(kToken, 0)) {
         require(left_ < given_.size() && each.data.size() == given_[left_],
                 "segments leave in their order");

@@ -151,7 +151,7 @@ class Rank {
   void check(const shm::ShmChannel& channel) const {
     require(channel.peer() != rank_, "a channel is one with a peer");
     require(!channel.is_attached() || channel.has_region() || channel.is_dead(),
-            "who has taken a region has one of its own");
+            "a channel that has attached a region has its own region");
   }
 
   const int rank_;

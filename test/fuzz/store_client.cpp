@@ -123,7 +123,7 @@ void require_answers(Store& store, const Answers& answers) {
     is_over = true;
   }
   for (const auto& answer : answers) {
-    require(answer->has_come || !is_over, "who has asked a store that is over is told so");
+    require(answer->has_come || !is_over, "a request to a lost store is answered");
     require(answer->has_come || !answer->value, "there is nothing before the answer has come");
   }
 }

@@ -33,7 +33,7 @@ class Room {
 
   void clear() {
     while (!there_.empty()) remove(*there_.begin(), "has ended");
-    require(!service_.is_needed(), "a store that nobody is connected to is not needed");
+    require(!service_.is_needed(), "a store without clients is not needed");
   }
 
  private:
@@ -58,8 +58,9 @@ class Room {
   }
 
   void check_reply(std::uint64_t client, const store_wire::Message& message) const {
-    require(there_.count(static_cast<unsigned>(client)) == 1, "who is gone is told nothing");
-    require(!service_.is_unknown(client), "a stranger is told nothing");
+    require(there_.count(static_cast<unsigned>(client)) == 1,
+            "a client that is gone gets no message");
+    require(!service_.is_unknown(client), "an unknown client gets no message");
     std::string bytes = store_wire::encode(message);
     const auto back = store_wire::take(bytes);
     require(back && back->value == message.value && bytes.empty(), "a reply is one message");

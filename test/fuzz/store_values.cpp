@@ -68,7 +68,7 @@ void take_size(const std::string& text) {
     require(text.find('2') != std::string::npos, "the same size is said");
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kMismatch) throw;
-    require(error.peer() >= 0, "who says another size is a rank");
+    require(error.peer() >= 0, "the peer that gave another size is a rank");
   }
 }
 
@@ -88,7 +88,7 @@ void take_tuning(const std::string& text) {
 
 void take_failure(const std::string& text) {
   const Error failure = failure_from(text);
-  require(failure.peer() >= kNoPeer, "a failure is a rank's, or nobody's");
+  require(failure.peer() >= kNoPeer, "a failure has a rank or kNoPeer");
   const Error again = failure_from(to_text(failure));
   require(again.code() == failure.code() && again.peer() == failure.peer() &&
               std::string_view(again.what()) == failure.what(),
@@ -99,9 +99,9 @@ void take_awaited(Input& input) {
   const int size = input.number<std::uint8_t>();
   const auto awaited = wait_edges_from(input.take_all(), size);
   for (const WaitEdge& one : awaited)
-    require(one.rank >= 0 && one.rank < size, "who is waited for is a rank of the job");
+    require(one.rank >= 0 && one.rank < size, "the awaited peer is a rank of the job");
   const std::string text = to_text(awaited);
-  require(to_text(wait_edges_from(text, size)) == text, "who is waited for is said the same again");
+  require(to_text(wait_edges_from(text, size)) == text, "wait edges come back the same");
 }
 
 // Two headers. The first is this rank's, with an existing collective and algorithm.

@@ -19,8 +19,8 @@ namespace {
 class Inside final : public tcp::ConnectionOwner {
  public:
   bool take(posix::Descriptor& socket, const tcp::Hello* theirs, std::uint32_t lane) override {
-    require(theirs != nullptr, "nobody was called");
-    require(theirs->from == kPeer && theirs->to == kRank, "the peer is let in, and nobody else");
+    require(theirs != nullptr, "the listener made no connection of its own");
+    require(theirs->from == kPeer && theirs->to == kRank, "only the peer is accepted");
     require(theirs->lane == lane, "by the lane that it has said");
     last_ = std::move(socket);
     ++count_;
@@ -87,8 +87,7 @@ class Street {
     const bool is_in = inside_.count() == before + 1;
     const bool has_token =
         speech.find(std::string(as_text(listener_.token()))) != std::string::npos;
-    require(is_peer ? is_in : (!is_in || has_token),
-            "who has the token is let in, and nobody else");
+    require(is_peer ? is_in : (!is_in || has_token), "only a client with the token is accepted");
     // Some connections stay open and send nothing more.
     if (input.below(4) == 0 && waiting_.size() < 8) waiting_.push_back(std::move(who));
   }

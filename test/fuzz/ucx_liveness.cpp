@@ -74,8 +74,10 @@ void part(Input& input) {
     const auto said = first_of(speeches[i]);
     const bool is_watcher = said && said->token == kToken;
     require((message.what == posix::Received::kMessage) == is_watcher,
-            "who watches is told, and nobody else");
-    if (is_watcher) require(heard.sent == said->taken && heard.taken == said->sent, "what is his");
+            "a farewell goes to all watchers and to no other client");
+    if (is_watcher)
+      require(heard.sent == said->taken && heard.taken == said->sent,
+              "the farewell carries the watcher's own counts");
   }
 }
 
@@ -86,7 +88,7 @@ void watch(Input& input) {
   posix::UnixListener place(4);
   require(watcher.watch(1, place.name(), {kToken, 0, 0, 0}), "there is room");
   auto line = place.accept();
-  require(line.has_value(), "who is watched is called");
+  require(line.has_value(), "watching connects to the watched process");
   for (int i = 0; i < 8 && !input.is_empty(); ++i) {
     const std::string speech = speech_of(input);
     say(*line, speech, input.below(2) == 0);
@@ -98,7 +100,7 @@ void watch(Input& input) {
   }
   line.reset();
   require(watcher.hear(1).is_end, "an end is one");
-  require(!watcher.is_alive(1), "who has ended is not alive");
+  require(!watcher.is_alive(1), "an ended process is not alive");
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 //
 // All ranks end together. If one fails, the others have a moment to report it, then get SIGTERM,
 // then SIGKILL, with all processes of their groups. Signals to the launcher are passed on to all
-// ranks. If the launcher itself is killed, even by SIGKILL, the kernel and a reaper process end the
-// ranks: no process is left behind.
+// ranks. If the launcher itself is killed, even by SIGKILL, no process is left behind: the kernel
+// ends the ranks, and a reaper process their process groups.
 #pragma once
 
 #include <chrono>

@@ -164,7 +164,7 @@ TEST_CASE("a rank that waits for the limit of rank 0 for --timeout names rank 0"
   RunLimit limit(arguments, 1, "shm", make_local_store());
   try {
     limit.measure(4096);
-    FAIL("it waited for nobody");
+    FAIL("measure returned although there is no rank 0");
   } catch (const Error& error) {
     INFO(error.what());
     CHECK(error.code() == ErrorCode::kDeadline);

@@ -37,7 +37,7 @@ std::string why_it_fails(std::vector<std::string> words) {
     REQUIRE(error.code() == ErrorCode::kAborted);
     return error.what();
   }
-  FAIL("nobody noticed");
+  FAIL("the worker processes started without an error");
   return {};
 }
 

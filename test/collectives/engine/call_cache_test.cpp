@@ -172,7 +172,7 @@ void run_messages(Communicator& c, std::size_t count, int round) {
     work = c.receive_async({out.data(), count, type}, from);
     work.wait();
     sent.wait();
-    expect_elements(out, 0, theirs, "a message of which nobody waits for its sending");
+    expect_elements(out, 0, theirs, "a message whose send is awaited after the receive");
   }
 }
 

@@ -174,8 +174,7 @@ constexpr Plant kPlants[] = {
        p[0].steps.push_back(more);
      },
      "rank 0, turn 2, step 4 (reduce, chunk 0): counts a contribution twice"},
-    {"what nobody has written is sent", kRing,
-     [](Program& p) { step(p, 0, 0).in.place = Place::kOutput; },
+    {"unwritten memory is sent", kRing, [](Program& p) { step(p, 0, 0).in.place = Place::kOutput; },
      "rank 0, turn 0, step 0 (send, chunk 3): reads memory that was never written"},
     {"memory is overwritten while it is sent", kDoubling,
      [](Program& p) { step(p, 2, 2).is_copied = false; },

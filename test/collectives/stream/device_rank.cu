@@ -302,7 +302,7 @@ std::string outlive(Communicator& communicator, const std::string& kind) {
   } catch (const std::exception& error) {
     return error.what();
   }
-  throw Wrong("nobody said that a rank was killed");
+  throw Wrong("no call reported the killed rank");
 }
 
 int run(const std::string& what, const std::string& kind, const std::string& transport,

@@ -139,7 +139,7 @@ TEST_CASE("the wait for a peer's host is separate from the time to enqueue") {
     double waited_us = 0;
     for (const StepProfile& one : rank.communicator.step_profile()) {
       if (one.kind.starts_with("enqueue receive")) waited_us += one.waited_us;
-      if (one.kind == "enqueue send") expect(one.waited_us == 0, "to send waits for nobody");
+      if (one.kind == "enqueue send") expect(one.waited_us == 0, "a send waits for no peer");
     }
     expect(waited_us > 0, "nothing was waited for");
   });

@@ -86,9 +86,8 @@ class Mailboxes final : public PlainTransport {
       : office_(std::move(office)), rank_(rank) {
     const std::lock_guard lock(office_->mutex);
     if (office_->is_closed[rank]) {
-      throw Error(
-          ErrorCode::kAborted, rank,
-          "rank " + std::to_string(rank) + " was here and is gone: nobody comes again (mailbox)");
+      throw Error(ErrorCode::kAborted, rank,
+                  "rank " + std::to_string(rank) + " has left: a rank cannot join again (mailbox)");
     }
     for (int peer = 0; peer < size; ++peer) {
       channels_.push_back(std::make_unique<MailboxChannel>(*office_, rank, peer));

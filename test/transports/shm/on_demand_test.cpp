@@ -247,7 +247,8 @@ TEST_CASE("a rank that ended before its channel was used is found lost at the fi
   const Wait wait = GENERATE(Wait::kSpin, Wait::kSleep);
   const Error receiving = error_of([&] {
     wait_until(
-        *ranks[1], [&] { return ranks[1]->channel(2).view(8) != nullptr; }, "nobody", wait);
+        *ranks[1], [&] { return ranks[1]->channel(2).view(8) != nullptr; }, "a rank that is gone",
+        wait);
   });
   CHECK(receiving.code() == ErrorCode::kPeerLost);
   CHECK_THAT(receiving.what(), ContainsSubstring("no process listens on its shm socket any more"));
