@@ -1,5 +1,5 @@
-// The code of fmt, compiled once for all libraries of this project. It does what fmt's src/format.cc
-// does, in the namespace that kolo_formatting defines (KoloFormatting.cmake).
+// The code of fmt, compiled once for all libraries of this project. It does what fmt's own
+// src/format.cc does, in the namespace that kolo_formatting defines (KoloFormatting.cmake).
 #include <fmt/format-inl.h>
 
 // Explicit instantiations that fmt's headers expect. (Those for wchar_t are not used.)

@@ -1,5 +1,5 @@
 # Test script (cmake -P): configures kolo without UCX (KOLO_WITHOUT) and without libfabric (header not found), then with
-# headers of both that are too old. Checks the messages for users who request these transports, and compiles the sources that
+# headers of both that are too old. Checks the messages that users of these transports get, and compiles the sources that
 # replace them.
 #
 #   source, generator, compiler, launcher, flags, deps   those of kolo
