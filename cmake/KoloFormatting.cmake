@@ -24,7 +24,7 @@ if(NOT DEFINED KOLO_FMT_ONCE)
     message(STATUS "kolo: ${which}: compiled once - yes")
   else()
     file(WRITE ${folder}/said.txt "${said}")
-    message(STATUS "kolo: ${which}: compiled once - no, but in every source, which takes longer (${folder}/said.txt)")
+    message(STATUS "kolo: ${which}: compiled once - no; header-only, which compiles more slowly (${folder}/said.txt)")
   endif()
 endif()
 

@@ -12,7 +12,7 @@
 if(NOT KOLO_BUILD_TESTS)
   return()
 endif()
-option(KOLO_THREADS_ONLY "Leave out the tests that have one thread, where the thread sanitizer has nothing to see" OFF)
+option(KOLO_THREADS_ONLY "Leave out single-threaded tests, in which the thread sanitizer finds nothing" OFF)
 find_package(Catch2 REQUIRED)
 # About a hundred programs are linked; mold takes a third of the time of GNU ld.
 find_program(KOLO_MOLD mold DOC "A fast linker, for builds with tests")

@@ -26,7 +26,7 @@ case "${1-}" in
 esac
 [ $# -eq 1 ] || { echo "collect_deps: one folder, not $#; see $0 --help" >&2; exit 2; }
 target=$1
-[ ! -e "$target" ] || [ -d "$target" ] || fail "$target is there and no folder"
+[ ! -e "$target" ] || [ -d "$target" ] || fail "$target exists and is not a folder"
 # Strip a slash at the end: with it, the scratch folder beside the target would be inside it.
 if [ -d "$target" ]; then target=$(cd "$target" && pwd -P); fi
 while [ "${target%/}" != "$target" ] && [ "$target" != / ]; do target=${target%/}; done
@@ -164,9 +164,9 @@ else
 fi
 
 megabytes=$(du -sm "$scratch" | cut -f1)
-[ "$megabytes" -lt 40 ] || fail "what was collected takes $megabytes MB; 40 are the limit"
+[ "$megabytes" -lt 40 ] || fail "the collected files take $megabytes MB; the limit is 40"
 chmod 755 "$scratch"
-[ ! -d "$target" ] || rmdir "$target" || fail "cannot put what was collected in the place of $target"
+[ ! -d "$target" ] || rmdir "$target" || fail "cannot replace $target with the collected files"
 mv "$scratch" "$target"
 trap - EXIT
 echo "collect_deps: $megabytes MB in $target; there: cmake --preset cuda -D KOLO_DEPS=$target"

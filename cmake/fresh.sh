@@ -145,7 +145,7 @@ eval "$(apt-config shell apt_http Acquire::http::Proxy apt_https Acquire::https:
 
 repository=$(git -C "$(dirname "$0")" -c safe.directory='*' rev-parse --show-toplevel)
 [ -z "$(git -C "$repository" -c safe.directory='*' status --porcelain)" ] ||
-  say "note: what is not committed in $repository is not tested"
+  say "note: uncommitted changes in $repository are not tested"
 git -c safe.directory='*' clone --quiet --no-hardlinks "$repository" "$directory/root.clone"
 
 timeout --kill-after=5 "${minutes}m" unshare --mount --pid --fork --kill-child \
@@ -154,5 +154,5 @@ child=$!
 status=0
 wait "$child" || status=$?
 child=""
-case "$status" in 124 | 137) say "not finished after $minutes minutes: ended" ;; esac
+case "$status" in 124 | 137) say "timed out after $minutes minutes" ;; esac
 exit "$status"

@@ -78,8 +78,8 @@ if command -v nvidia-smi >/dev/null 2>&1; then
   device=$(nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader 2>/dev/null | head -n 1) || device=""
   [ -n "$device" ] || refuse "no device here: nvidia-smi finds none; is one there, and visible in this container?"
 else
-  [ -n "$nvcc" ] || refuse "no device here: there is neither nvidia-smi nor nvcc; run this on the machine that has the card"
-  ask_driver || refuse "no device here: there is no nvidia-smi, and a program of nvcc's says '$device'; run this on the machine that has the card"
+  [ -n "$nvcc" ] || refuse "no device here: there is neither nvidia-smi nor nvcc; run this on a machine with a device"
+  ask_driver || refuse "no device here: there is no nvidia-smi, and a test program built with nvcc reports '$device'; run this on a machine with a device"
 fi
 name=$(echo "$device" | cut -d, -f1 | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//; s/[^a-z0-9-]//g')
 architecture=${CUDAARCHS:-$(echo "$device" | cut -d, -f3 | tr -d ' .')}
@@ -88,7 +88,7 @@ for tool in cmake ninja; do
   command -v "$tool" >/dev/null 2>&1 || refuse "no $tool in the PATH"
 done
 cmake=$(cmake --version | sed -n '1s/cmake version //p')
-echo "$cmake" | awk -F. '{ exit !($1 > 3 || ($1 == 3 && $2 >= 25)) }' || refuse "CMake is of version $cmake, and 3.25 is the oldest that will do"
+echo "$cmake" | awk -F. '{ exit !($1 > 3 || ($1 == 3 && $2 >= 25)) }' || refuse "CMake $cmake is too old; 3.25 or later is needed"
 
 mkdir -p "$out" || refuse "--out $out: cannot make that folder"
 result=$out/$(date -u +%Y-%m-%d)-gpu-$name
@@ -116,7 +116,7 @@ step() {
   cat "$scratch/output" >>"$scratch/log"
   [ "$status" -eq 0 ] && return
   tail -n 40 "$scratch/output" >&2
-  case $status in 124 | 137) miss "$what" "it was ended after 10 minutes" ;; *) miss "$what" "exit code $status" ;; esac
+  case $status in 124 | 137) miss "$what" "ended after 10 minutes" ;; *) miss "$what" "exit code $status" ;; esac
 }
 
 # need NAME COMMAND...: a step that all later ones depend on; ends the script if it fails.
@@ -227,17 +227,17 @@ grep '^{.*}$' "$scratch/rows.jsonl" >"$scratch/whole.jsonl" 2>/dev/null || :
   echo "| CMake | $cmake |"
   echo "| kernel | $(uname -sr) |"
   echo
-  echo "The aims of speed, and the worst of what was measured of each:"
+  echo "Performance targets, and the worst measured value of each:"
   echo
   awk -f test/gpu_aims.awk "$scratch/whole.jsonl"
   echo
-  echo "Tests of the label gpu, as counted here; only what needs several devices may be skipped:"
+  echo "Tests of the label gpu; only tests that need several devices may be skipped:"
   echo
   cat "$scratch/tests"
   echo
   sed 's/$/  /' "$scratch/sanitizers"
   echo
-  echo "Kernels beside the device's own copy, in turn in one stream (\`bench/README.md\`: kolo-device-bench):"
+  echo "Kernels compared with the device's own copy, in alternation on one stream (\`bench/README.md\`: kolo-device-bench):"
   echo
   sed 's/^/    /' "$scratch/table"
   echo
@@ -245,7 +245,7 @@ grep '^{.*}$' "$scratch/rows.jsonl" >"$scratch/whole.jsonl" 2>/dev/null || :
   echo
   sed 's/^/    /' "$scratch/collectives"
   echo
-  echo "All-reduce of two ranks, given to a stream and, the lines \`captured\`, launched again and again from a CUDA graph; below each what the host took (\`bench/README.md\`: on the memory of devices):"
+  echo "All-reduce of two ranks, enqueued on a stream and (lines \`captured\`) launched again and again from a CUDA graph; below each the host's time (\`bench/README.md\`: on the memory of devices):"
   echo
   sed 's/^/    /' "$scratch/replays"
   echo
@@ -256,7 +256,7 @@ grep '^{.*}$' "$scratch/rows.jsonl" >"$scratch/whole.jsonl" 2>/dev/null || :
 mv "$scratch/whole.jsonl" "$result.jsonl"
 mv "$scratch/page.md" "$result.md"
 if [ -e "$scratch/failed" ]; then
-  say "failed, as $result.md says, too:"
+  say "failed steps (also in $result.md):"
   sed 's/^/  /' "$scratch/failed" >&2
   exit 1
 fi

@@ -61,7 +61,7 @@ END {
     worst_gloo = gloo[bytes] / kolo[bytes]
     gloo_where = sprintf("%d MiB", bytes / 1048576)
   }
-  print "| aim | measured | reached |"
+  print "| target | measured | reached |"
   print "|---|---|---|"
   say("all-reduce of two ranks that share a device, 64 MiB and up: 80 % of its copy bandwidth", "%.1f %%", 100 * worst_share, share_where, worst_share >= 0.8)
   say("the same: 20 times gloo on CUDA tensors", "%.1f times", worst_gloo, gloo_where, worst_gloo >= 20)

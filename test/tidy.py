@@ -66,7 +66,7 @@ def check_format(tree):
     except (OSError, subprocess.CalledProcessError):
         version = ""
     if not re.search(r"version 14\.", version):
-        print(f"skipped: clang-format 14 is needed, here is {version.strip() or 'none'}")
+        print(f"skipped: clang-format 14 is needed, found {version.strip() or 'none'}")
         return SKIPPED
     sources = list(tree.sources())
     result = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=tree.root, check=False)

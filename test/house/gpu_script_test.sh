@@ -90,7 +90,7 @@ misses "benchmark" $((benchmarks - 1))
 
 set_up
 play "$directory/tools/cmake" 'echo "cmake version 3.22.1"'
-ends 2 "CMake is of version 3.22.1, and 3.25 is the oldest that will do"
+ends 2 "CMake 3.22.1 is too old; 3.25 or later is needed"
 [ -z "$(left)" ] || fail "with an old CMake it leaves $(left)"
 set_up
 play "$directory/tree/build/cuda/bin/kolo-device-bench" "kill \$(cat $directory/number)"

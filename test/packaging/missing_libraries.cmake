@@ -23,7 +23,7 @@ file(REMOVE_RECURSE ${directory})
 run("configuring" ${CMAKE_COMMAND} -S ${source} -B ${directory} ${options} "-D KOLO_WITHOUT=ucx" "-D CMAKE_IGNORE_PATH=${hidden}"
                   "-D KOLO_DEPS=${deps}" -D KOLO_WERROR=ON -D KOLO_CUDA=OFF -D KOLO_BUILD_TESTS=OFF -D KOLO_BUILD_TRAIN=OFF)
 
-require_left_out(${directory} "ucx, \"KOLO_WITHOUT names it\", \"take it out of KOLO_WITHOUT (it wants libucx-dev,"
+require_left_out(${directory} "ucx, \"KOLO_WITHOUT names it\", \"take it out of KOLO_WITHOUT (it needs libucx-dev,"
                               "ofi, \"rdma/fabric.h was not found\", \"install libfabric-dev ")
 
 # Headers that are too old.
