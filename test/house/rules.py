@@ -274,7 +274,7 @@ _EVERYWHERE = ("collectives", "transports", "tensor", "train", "bench", "test")
 HABITS = (
     ("environment", r"\b(?:secure_)?getenv\s*\(", ("collectives", "transports", "tensor", "train", "bench"),
      ("transports/settings.cpp",),
-     "there is one door to the environment: transports/settings.cpp, where each variable is documented"),
+     "only transports/settings.cpp reads the environment; each variable is documented there"),
     ("sleep", r"\bthis_thread::sleep_\w+\s*\(|\b(?:usleep|nanosleep)\s*\(", ("test",), (),
      "tests do not sleep: wait for the thing itself, with a deadline"),
     ("naked-new", r"\bnew\s+[A-Za-z_:][\w:<>, ]*|\bdelete(?:\[\])?\s+[A-Za-z_*]", _EVERYWHERE, (),
