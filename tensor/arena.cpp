@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kAlignment = 16;  // elements: a cache line, and a vector of the widest kind
 
-/// Zeroed floats.
+// Zeroed floats.
 class Floats {
  public:
   Floats() = default;
@@ -41,7 +41,7 @@ std::int64_t aligned(std::int64_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Calls visit(position in torchvision's order, offset in the arena's) for every element.
+// Calls visit(position in torchvision's order, offset in the arena's) for every element.
 template <typename Visit>
 void for_each_element(const Parameter& parameter, Visit visit) {
   const Shape& s = parameter.shape;

@@ -50,7 +50,8 @@ void Tape::backward(const GradientHook& hook) {
   }
   hook_ = &hook;
   while (!nodes_.empty()) {
-    // Off the tape first: the node's end is the end of the activations that only it held.
+    // Remove the node from the tape first: its destruction releases the activations that only it
+    // owned.
     const std::unique_ptr<Node> node = std::move(nodes_.back());
     nodes_.pop_back();
     node->backward(*this);

@@ -1,16 +1,17 @@
 #pragma once
 
-// The tape: what forward did, in order; backward walks it from the end.
+// Tape for automatic differentiation: records the operations of forward; backward runs them in
+// reverse order.
 //
-//   Value  a tensor in flight and, during backward, the gradients that its consumers left for it
-//   Node   one coarse operation that knows its derivative: convolution, or normalisation + addition
-//   + ReLU as one
+//   Value  a tensor and, during backward, the gradients that its consumers contributed
+//   Node   one coarse operation with its derivative: a convolution, or normalisation + addition +
+//          ReLU as one
 //
-// A node is destroyed as soon as its backward ran, and with it the last hold on the activations
-// that only it needed: memory falls while backward proceeds. Without recording (evaluation) no node
-// is kept, so activations go as forward proceeds.
+// A node is destroyed right after its backward. This releases the activations that only this node
+// needed, so memory use falls during backward. In evaluation no node is recorded, so activations
+// are released during forward.
 //
-// Gradients of parameters are overwritten, not accumulated: nothing has to be cleared between
+// Gradients of parameters are overwritten, not accumulated, so they need no clearing between
 // iterations.
 
 #include <functional>
@@ -25,18 +26,18 @@ namespace kolo::tensor {
 class Backend;
 class Tape;
 
-/// A tensor in flight. Held through `Value`.
+// A tensor that operations produce and consume. Shared through `Value`.
 struct ValueState {
   Tensor data;
   bool needs_gradient = false;
-  /// Each consumer's contribution; the gradient is their sum. Nodes that can add on the fly read
-  /// them as they are.
+  // The contribution of each consumer; the gradient is their sum. Nodes that can add two
+  // contributions themselves read this list directly.
   std::vector<Tensor> gradients;
 };
 using Value = std::shared_ptr<ValueState>;
 
-/// One recorded operation. `backward` finds the output's gradients, leaves the inputs' gradients,
-/// and writes the parameters'.
+// One recorded operation. `backward` reads the gradients of the output, appends those of the
+// inputs, and writes those of the parameters.
 class Node {
  public:
   virtual ~Node() = default;
@@ -44,18 +45,18 @@ class Node {
 };
 
 enum class Mode : std::uint8_t {
-  training,    ///< batch statistics; records nodes
-  evaluation,  ///< running statistics; records nothing
-  dry          ///< shapes only: checks them and notes the order in which parameters are used
+  training,    // batch statistics; records nodes
+  evaluation,  // running statistics; records nothing
+  dry          // shapes only: checks them and records the order in which parameters are used
 };
 
-/// Called when a parameter's gradient is final: backward will not touch it again.
+// Called when a parameter's gradient is final: backward will not touch it again.
 using GradientHook = std::function<void(ParameterId)>;
 
-/// One forward pass and its backward pass. One thread at a time.
+// One forward pass and its backward pass. One thread at a time.
 class Tape {
  public:
-  /// All three are borrowed and outlive the tape. `backend` may be null for a dry run only.
+  // The references are borrowed and must outlive the tape. `backend` may be null in a dry run only.
   Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode);
 
   Mode mode() const { return mode_; }
@@ -65,21 +66,22 @@ class Tape {
   Parameters& parameters() { return parameters_; }
   Pool& pool() { return pool_; }
 
-  /// A leaf that needs no gradient: the images.
+  // A leaf that needs no gradient: the images.
   Value input(Tensor data);
-  /// A new value for a node to fill; without memory in a dry run.
+  // A new value, to be filled by an operation; without memory in a dry run.
   Value make(const Shape& shape);
   void record(std::unique_ptr<Node> node);
-  /// Every use of a parameter in forward; a second use in one tape throws std::invalid_argument.
+  // Registers a use of a parameter in forward. A second use in one tape throws
+  // std::invalid_argument.
   void use(ParameterId id);
-  /// Parameters in order of use.
+  // Parameters in order of use.
   const std::vector<ParameterId>& uses() const { return uses_; }
 
-  /// Runs backward from the last recorded node; `hook` may be empty.
+  // Runs backward from the last recorded node; `hook` may be empty.
   void backward(const GradientHook& hook);
-  /// For nodes: this parameter's gradient is final.
+  // For nodes: reports that this parameter's gradient is final.
   void finished(ParameterId id);
-  /// For nodes: the sum of what consumers left, as one tensor; the value's list is emptied.
+  // For nodes: returns the sum of the consumers' gradients, and clears the list of the value.
   Tensor take_gradient(ValueState& value);
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
 
-// Layers: operations together with the parameters they own. A layer registers its parameters when
-// it is made, under torchvision's names ("layer1.0.conv1" + ".weight"), and records its operation
-// when it is called. Layers are plain values.
+// Layers: operations with the parameters that they own. The constructor registers the parameters
+// under torchvision's names ("layer1.0.conv1" + ".weight"). A call records the operation. Layers
+// are plain values.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace kolo::tensor {
 
-/// x: N, H, W, in  ->  N, H', W', out.
+// x: N, H, W, in  ->  N, H', W', out.
 class Conv2d {
  public:
   Conv2d(Parameters& parameters, const std::string& name, std::int64_t in, std::int64_t out,
@@ -27,9 +27,9 @@ class Conv2d {
   ParameterId bias_ = -1;
 };
 
-/// Normalises each channel over N, H, W; then optionally adds `residual`, then optionally ReLU, all
-/// in one node. Registers weight (1), bias (0) and the buffers running_mean, running_var,
-/// num_batches_tracked.
+// Normalises each channel over N, H, W; then adds `residual` and applies ReLU, both optional, all
+// in one node. Registers weight (1), bias (0) and the buffers running_mean, running_var,
+// num_batches_tracked.
 class BatchNorm2d {
  public:
   BatchNorm2d(Parameters& parameters, const std::string& name, std::int64_t channels);
@@ -41,7 +41,7 @@ class BatchNorm2d {
   BatchNormParameters ids_;
 };
 
-/// x: N, in  ->  N, out; with bias.
+// x: N, in  ->  N, out; with bias.
 class Linear {
  public:
   Linear(Parameters& parameters, const std::string& name, std::int64_t in, std::int64_t out);

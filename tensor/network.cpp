@@ -11,7 +11,7 @@ namespace kolo::tensor {
 
 namespace {
 
-/// The ids of all parameters, last used first.
+// The ids of all parameters, in reverse order of use.
 std::vector<ParameterId> reverse_of_execution(Model& model, Parameters& parameters, Pool& pool,
                                               const Shape& image) {
   Tape tape(nullptr, parameters, pool, Mode::dry);
@@ -58,7 +58,7 @@ Outcome Network::forward(const Batch& batch, Mode mode) {
   backend_->enter();
   logits_.reset();
   tape_ = std::make_unique<Tape>(backend_.get(), parameters_, pool_, mode);
-  // The images are only read: a leaf that needs no gradient is never written.
+  // const_cast is safe: a leaf that needs no gradient is only read.
   Value images = tape_->input(Tensor::borrow(const_cast<float*>(batch.images.data()), shape));
   logits_ = model_->forward(*tape_, std::move(images));
   const double divisor =

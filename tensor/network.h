@@ -1,16 +1,16 @@
 #pragma once
 
-// A model with its memory: what a trainer holds.
+// Network: a model with its parameters and its memory, as used by a trainer.
 //
 //   Parameters list;
-//   auto model = std::make_unique<MyModel>(list, 10);            // layers register their
-//   parameters Network network(std::move(model), std::move(list), {32, 32, 3},
-//   make_backend("onednn", 2), seed); Outcome outcome = network.forward({images, labels, 64.0},
-//   Mode::training); network.backward(hook);                                      //
-//   network.parameters().gradients() is ready
+//   auto model = std::make_unique<MyModel>(list, 10);  // layers register their parameters
+//   Network network(std::move(model), std::move(list), {32, 32, 3},
+//                   make_backend("onednn", 2), seed);
+//   Outcome outcome = network.forward({images, labels, 64.0}, Mode::training);
+//   network.backward(hook);  // then network.parameters().gradients() is complete
 //
-// The batch size may change from one forward to the next. One thread at a time; several networks in
-// one process do not share anything.
+// The batch size may change from one forward to the next. One thread at a time. Networks in one
+// process share nothing.
 
 #include <memory>
 #include <span>
@@ -22,43 +22,43 @@
 
 namespace kolo::tensor {
 
-/// The part that a model's author writes: layers as members, and how they follow one another.
+// Interface of a model: its layers are members, and forward() connects them.
 class Model {
  public:
   virtual ~Model() = default;
-  /// images: N, H, W, C. Returns logits: N, classes. Must use the same parameters in the same order
-  /// for every batch.
+  // images: N, H, W, C. Returns logits: N, classes. Must use the same parameters in the same order
+  // for every batch.
   virtual Value forward(Tape& tape, const Value& images) = 0;
 };
 
-/// One batch, borrowed for the call of forward (training: until backward has returned).
+// One batch. Its memory is borrowed for the call of forward (in training, until backward returns).
 struct Batch {
-  std::span<const float> images;         ///< N, H, W, C, plain
-  std::span<const std::int32_t> labels;  ///< N; negative: padding, see softmax_cross_entropy
-  double divisor = 0;                    ///< of the loss; 0: the number of real labels
+  std::span<const float> images;         // N, H, W, C, plain
+  std::span<const std::int32_t> labels;  // N; negative: padding, see softmax_cross_entropy
+  double divisor = 0;  // divisor of the loss; 0: the number of non-negative labels
 };
 
 class Network {
  public:
-  /// Runs the model dry once to find the order of execution, lays out the arenas, fills them from
-  /// `seed`. `image` is H, W, C.
+  // Runs the model once without data to find the order of execution. Then allocates the arenas and
+  // fills them from `seed`. `image` is H, W, C.
   Network(std::unique_ptr<Model> model, Parameters parameters, const Shape& image,
           std::unique_ptr<Backend> backend, std::uint64_t seed);
   ~Network();
 
-  /// Mode::training keeps what backward needs; Mode::evaluation keeps nothing.
+  // Mode::training keeps the activations for backward; Mode::evaluation keeps nothing.
   Outcome forward(const Batch& batch, Mode mode);
-  /// After a training forward, once. `hook` is called on this thread whenever a parameter's
-  /// gradient is final, in arena order.
+  // Call once after a forward in Mode::training. Calls `hook` on this thread for each parameter
+  // whose gradient is final, in arena order.
   void backward(const GradientHook& hook = {});
-  /// Of the last forward: N, classes. Valid until the next forward.
+  // The logits of the last forward: N, classes. Valid until the next forward.
   std::span<const float> logits() const;
 
   Parameters& parameters() { return parameters_; }
   const Parameters& parameters() const { return parameters_; }
   Backend& backend() { return *backend_; }
   const Shape& image() const { return image_; }
-  /// The activations' memory, to be watched.
+  // The memory of activations, for statistics.
   const Pool& pool() const { return pool_; }
 
  private:

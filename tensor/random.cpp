@@ -32,8 +32,8 @@ float Random::normal() {
       sum += static_cast<std::int32_t>(bits & 0xffff);
     }
   }
-  // Twelve numbers of mean (2^16 - 1) / 2: twice the sum is an integer, so nothing is rounded
-  // before the division.
+  // Each of the twelve numbers has the mean (2^16 - 1) / 2. Twice the sum minus twice the mean is
+  // an integer, so nothing is rounded before the division.
   return static_cast<float>(2 * sum - 12 * 0xffff) / static_cast<float>(1 << 17);
 }
 

@@ -7,7 +7,7 @@
 
 namespace kolo::tensor {
 
-/// Shared with every block that is out, so that a block can come home after the pool is gone.
+// Shared with every block in use, so that a block can be returned after the pool is destroyed.
 struct Pool::Shelf {
   std::multimap<std::size_t, std::shared_ptr<std::byte>> free;
   std::size_t held = 0, lent = 0, peak = 0;
@@ -19,7 +19,7 @@ std::shared_ptr<std::byte> Pool::take(std::size_t bytes) {
   bytes = (std::max<std::size_t>(bytes, 1) + 63) / 64 * 64;
   std::size_t size = bytes;
   std::shared_ptr<std::byte> block;
-  // A block of more than twice the size stays for those who need it.
+  // Do not use a block of more than twice the size: a larger tensor will need it.
   const auto found = shelf_->free.lower_bound(bytes);
   if (found != shelf_->free.end() && found->first <= 2 * bytes) {
     size = found->first;

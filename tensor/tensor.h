@@ -1,11 +1,11 @@
 #pragma once
 
-// A tensor is a handle: shape and a share in a block of memory that a pool lent.
+// Tensor: a handle with a shape and shared ownership of a block of pooled memory.
 //
-// The pool exists because a training step asks for the same blocks again and again: fresh memory
-// costs a page fault per 4 KiB, more than the arithmetic of a normalisation on it. Blocks return
-// when the last tensor that holds them is gone, and are lent again, smallest sufficient first;
-// nothing grows after the first step.
+// The pool exists because each training step needs the same blocks again. New memory costs a page
+// fault per 4 KiB, more than the arithmetic of a normalisation on it. A block returns to the pool
+// with its last tensor. A request gets the smallest sufficient block. The pool does not grow after
+// the first step.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace kolo::tensor {
 
 enum class Element : std::uint8_t { float32 };
 
-/// Lends blocks of memory, 64-byte aligned. One thread at a time; blocks may outlive the pool.
+// Pool of memory blocks, 64-byte aligned. One thread at a time. Blocks may outlive the pool.
 class Pool {
  public:
   Pool();
-  /// At least `bytes` bytes, contents undefined; returned to the pool when the last owner lets go.
+  // A block of at least `bytes` bytes, contents undefined. Returns to the pool with its last owner.
   std::shared_ptr<std::byte> take(std::size_t bytes);
-  /// Bytes obtained from the system so far, lent or not: constant in a steady state.
+  // Bytes obtained from the system so far, in use or not: constant in a steady state.
   std::size_t bytes_held() const;
-  /// Largest number of bytes that were lent at one time.
+  // Largest number of bytes that were in use at one time.
   std::size_t bytes_peak() const;
 
  private:
@@ -35,15 +35,15 @@ class Pool {
   std::shared_ptr<Shelf> shelf_;
 };
 
-/// A plain value; copies share the memory. An empty tensor (default) has no memory.
+// A plain value; copies share the memory. An empty tensor (default) has no memory.
 class Tensor {
  public:
   Tensor() = default;
-  /// Memory from the pool, contents undefined.
+  // Memory from the pool, contents undefined.
   Tensor(Pool& pool, const Shape& shape);
-  /// A view of memory that the caller keeps alive.
+  // A view of memory that the caller keeps alive.
   static Tensor borrow(float* data, const Shape& shape);
-  /// Shape only: for dry runs. data() is null.
+  // Shape only: for dry runs. data() is null.
   static Tensor outline(const Shape& shape);
 
   const Shape& shape() const { return shape_; }
@@ -51,7 +51,7 @@ class Tensor {
   std::int64_t count() const { return shape_.count(); }
   float* data() const { return data_; }
   bool is_empty() const { return data_ == nullptr; }
-  /// True where nobody else holds this memory: it may be written over.
+  // True if no other tensor shares this memory, so it may be overwritten.
   bool is_sole_owner() const { return memory_.use_count() == 1; }
 
  private:

@@ -13,26 +13,26 @@
 
 namespace kolo::train {
 
-/// Empty where the text is allowed; otherwise what was expected and what there is. As CLI11's
-/// Option::check takes it; CLI11 puts the flag's name before it.
+// Empty where the text is allowed; otherwise what was expected and what there is. As CLI11's
+// Option::check takes it; CLI11 puts the flag's name before it.
 using ValueRule = std::function<std::string(const std::string& text)>;
 
-/// A whole number in [least, most].
+// A whole number in [least, most].
 ValueRule whole_number(std::int64_t least,
                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
 enum class Least { included, excluded };
-/// A finite number from `least` (or above it) to below `limit`.
+// A finite number from `least` (or above it) to below `limit`.
 ValueRule real_number(double least, Least is,
                       double limit = std::numeric_limits<double>::infinity());
 
-/// Not empty, as a shell's variable is that was never set. `expected`: "a folder".
+// Not empty, as a shell's variable is that was never set. `expected`: "a folder".
 ValueRule nonempty_text(std::string expected);
 
-/// One of `names`; `what` they are: "model".
+// One of `names`; `what` they are: "model".
 ValueRule one_of(std::string what, std::vector<std::string> names);
 
-/// A data set, as open_dataset takes it, as far as its kind goes.
+// A data set, as open_dataset takes it, as far as its kind goes.
 ValueRule known_dataset();
 
 }  // namespace kolo::train

@@ -34,16 +34,16 @@ struct PoolShape {
   std::int64_t kernel = 1, stride = 1, padding = 0;
 };
 
-/// y = (x - mean) * inverse_deviation * weight + bias (+ residual) (then ReLU).
+// y = (x - mean) * inverse_deviation * weight + bias (+ residual) (then ReLU).
 struct BatchNormForward {
   const float* weight;
   const float* bias;
-  Tensor residual;  ///< empty: none
+  Tensor residual;  // empty: none
   bool has_relu;
   float epsilon;
-  float* mean;               ///< per channel: written in training, read in evaluation
-  float* inverse_deviation;  ///< likewise
-  float* variance;           ///< biased, written in training
+  float* mean;               // per channel: written in training, read in evaluation
+  float* inverse_deviation;  // likewise
+  float* variance;           // biased, written in training
 };
 
 struct BatchNormBackward {
@@ -51,7 +51,7 @@ struct BatchNormBackward {
   bool has_relu;
   const float* mean;
   const float* inverse_deviation;
-  Tensor residual_gradient;  ///< written unless empty: the gradient behind the ReLU
+  Tensor residual_gradient;  // written unless empty: the gradient behind the ReLU
   float* weight_gradient;
   float* bias_gradient;
 };
@@ -61,15 +61,15 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual int threads() const = 0;
-  /// Makes the calling thread the one that computes; called by Network before each pass.
+  // Makes the calling thread the one that computes; called by Network before each pass.
   virtual void enter() {}
 
-  /// x, y: N, H, W, C; weight: [kernel][kernel][in][out]; bias: [out], may be null.
+  // x, y: N, H, W, C; weight: [kernel][kernel][in][out]; bias: [out], may be null.
   virtual void conv2d_forward(const Conv2dShape& shape, const Tensor& x, const float* weight,
                               const float* bias, const Tensor& y) = 0;
   virtual void conv2d_backward_data(const Conv2dShape& shape, const float* weight, const Tensor& dy,
                                     const Tensor& dx) = 0;
-  /// bias_gradient may be null.
+  // bias_gradient may be null.
   virtual void conv2d_backward_weight(const Conv2dShape& shape, const Tensor& x, const Tensor& dy,
                                       float* weight_gradient, float* bias_gradient) = 0;
 
@@ -77,39 +77,39 @@ class Backend {
                                    const Tensor& y) = 0;
   virtual void batch_norm_evaluation(const Tensor& x, const BatchNormForward& how,
                                      const Tensor& y) = 0;
-  /// The gradient of y is the sum of `dys` (one or two). `dx` may be the same memory as one of
-  /// them.
+  // The gradient of y is the sum of `dys` (one or two). `dx` may be the same memory as one of
+  // them.
   virtual void batch_norm_backward(const Tensor& x, const Tensor& y, std::span<const Tensor> dys,
                                    const BatchNormBackward& how, const Tensor& dx) = 0;
 
-  /// y may be x.
+  // y may be x.
   virtual void relu_forward(const Tensor& x, const Tensor& y) = 0;
-  /// dx = dy where y > 0; dx may be dy.
+  // dx = dy where y > 0; dx may be dy.
   virtual void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
-  /// y = a + b, then ReLU if asked; y may be a or b.
+  // y = a + b, then ReLU if asked; y may be a or b.
   virtual void add_forward(const Tensor& a, const Tensor& b, bool has_relu, const Tensor& y) = 0;
 
-  /// `winners`: for each output, the place of its maximum in the window (row * kernel + column).
+  // `winners`: for each output, the place of its maximum in the window (row * kernel + column).
   virtual void max_pool_forward(const PoolShape& pool, const Tensor& x, const Tensor& y,
                                 std::uint8_t* winners) = 0;
   virtual void max_pool_backward(const PoolShape& pool, const Tensor& dy,
                                  const std::uint8_t* winners, const Tensor& dx) = 0;
-  /// y: N, C.
+  // y: N, C.
   virtual void average_pool_forward(const Tensor& x, const Tensor& y) = 0;
   virtual void average_pool_backward(const Tensor& dy, const Tensor& dx) = 0;
 
-  /// weight: [out][in].
+  // weight: [out][in].
   virtual void linear_forward(const Tensor& x, const float* weight, const float* bias,
                               const Tensor& y) = 0;
-  /// dx may be empty: not wanted.
+  // dx may be empty: not wanted.
   virtual void linear_backward(const Tensor& x, const float* weight, const Tensor& dy,
                                float* weight_gradient, float* bias_gradient, const Tensor& dx) = 0;
 };
 
-/// Names of the backends in this build, in order of preference: the fastest first.
+// Names of the backends in this build, in order of preference: the fastest first.
 std::vector<std::string> backend_names();
-/// Throws std::invalid_argument for an unknown name (the message lists the known ones) or threads
-/// < 1.
+// Throws std::invalid_argument for an unknown name (the message lists the known ones) or threads
+// < 1.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
 
 }  // namespace kolo::tensor

@@ -22,7 +22,7 @@ namespace {
 constexpr float kEpsilon = 1e-5F;
 constexpr float kMomentum = 0.1F;
 
-/// Three numbers per channel, side by side.
+// Three numbers per channel, side by side.
 struct Statistics {
   Tensor memory;
   float* mean;

@@ -11,7 +11,7 @@ namespace kolo::tensor {
 
 namespace {
 
-/// dx = dy (*) weight turned round; dweight = x (*) dy; dbias = sum of dy.
+// dx = dy (*) weight turned round; dweight = x (*) dy; dbias = sum of dy.
 struct Conv2dNode : Node {
   Conv2dShape shape;
   ParameterId weight, bias;

@@ -6,7 +6,7 @@
 
 namespace kolo::tensor {
 
-/// The same in both directions of the image.
+// The same in both directions of the image.
 struct Conv2dSettings {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
@@ -14,9 +14,9 @@ struct Conv2dSettings {
   bool has_bias = false;
 };
 
-/// x: N, H, W, C; weight: shape [out][C][kernel][kernel]; bias: [out], or -1 for none. Result: N,
-/// H', W', out with H' = (H + 2 padding - kernel) / stride + 1. Throws std::invalid_argument when
-/// shapes do not fit.
+// x: N, H, W, C; weight: shape [out][C][kernel][kernel]; bias: [out], or -1 for none. Result: N,
+// H', W', out with H' = (H + 2 padding - kernel) / stride + 1. Throws std::invalid_argument when
+// shapes do not fit.
 Value conv2d(Tape& tape, const Value& x, ParameterId weight, ParameterId bias,
              const Conv2dSettings& settings);
 

@@ -8,7 +8,7 @@ namespace kolo::tensor {
 
 namespace {
 
-/// dx = dy where y > 0.
+// dx = dy where y > 0.
 struct ReluNode : Node {
   Value x, y;
 
@@ -20,7 +20,7 @@ struct ReluNode : Node {
   }
 };
 
-/// da = db = dy, behind the ReLU if there is one.
+// da = db = dy, behind the ReLU if there is one.
 struct AddNode : Node {
   Value a, b, y;
   bool has_relu = false;

@@ -11,7 +11,7 @@ namespace kolo::tensor {
 
 namespace {
 
-/// dx = dy weight; dweight = dy' x; dbias = sum of dy over the rows.
+// dx = dy weight; dweight = dy' x; dbias = sum of dy over the rows.
 struct LinearNode : Node {
   ParameterId weight, bias;
   Value x, y;

@@ -11,7 +11,7 @@ namespace kolo::tensor {
 
 namespace {
 
-/// The gradient goes to each window's maximum.
+// The gradient goes to each window's maximum.
 struct MaxPoolNode : Node {
   PoolShape pool;
   std::shared_ptr<std::byte> winners;
@@ -26,7 +26,7 @@ struct MaxPoolNode : Node {
   }
 };
 
-/// Each of the H W inputs gets dy / (H W).
+// Each of the H W inputs gets dy / (H W).
 struct AveragePoolNode : Node {
   Value x, y;
 
@@ -38,7 +38,7 @@ struct AveragePoolNode : Node {
   }
 };
 
-/// Copies between an image and its rows in torch's order; `is_back` from the rows to the image.
+// Copies between an image and its rows in torch's order; `is_back` from the rows to the image.
 void copy_rows(const Tensor& image, const Tensor& rows, bool is_back) {
   const Shape& s = image.shape();
   float* row = rows.data();

@@ -12,7 +12,7 @@ namespace kolo::tensor::test {
 
 namespace {
 
-/// Largest distance, relative to the largest number expected.
+// Largest distance, relative to the largest number expected.
 double distance(std::span<const float> expected, std::span<const float> actual) {
   REQUIRE(expected.size() == actual.size());
   double largest = 1e-6, far = 0;
@@ -24,21 +24,21 @@ double distance(std::span<const float> expected, std::span<const float> actual) 
   return far / largest;
 }
 
-/// Three only where there are as many cores: oneDNN's threads wait for one another by spinning.
+// Three only where there are as many cores: oneDNN's threads wait for one another by spinning.
 std::vector<int> thread_counts() {
   if (kolo::test::kIsThreadSanitized) return {2};
   if (std::thread::hardware_concurrency() < 3) return {1, 2};
   return {1, 2, 3};
 }
 
-/// The reference is no other than itself, and one thread: nothing for the thread sanitizer.
+// The reference is no other than itself, and one thread: nothing for the thread sanitizer.
 std::vector<std::string> backends_under_test() {
   std::vector<std::string> names = backend_names();
   if (kolo::test::kIsThreadSanitized) std::erase(names, "reference");
   return names;
 }
 
-/// Several steps of plain gradient descent on both, so that what a pass leaves behind counts too.
+// Several steps of plain gradient descent on both, so that what a pass leaves behind counts too.
 void compare(const SmallModel& model, const std::string& backend, int threads, int batch_size) {
   Network expected = make_network(model, "reference", 1);
   Network actual = make_network(model, backend, threads);

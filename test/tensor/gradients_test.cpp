@@ -16,7 +16,7 @@ double loss_at(Network& network, const RandomBatch& batch) {
   return network.forward(batch.view(), Mode::training).loss;
 }
 
-/// gradient . v by finite differences; values are restored.
+// gradient . v by finite differences; values are restored.
 double difference(Network& network, const RandomBatch& batch, std::span<float> values,
                   const std::vector<float>& direction, float step) {
   const std::vector<float> before(values.begin(), values.end());
@@ -31,8 +31,8 @@ double difference(Network& network, const RandomBatch& batch, std::span<float> v
   return (sides[1] - sides[0]) / (2 * static_cast<double>(step));
 }
 
-/// Elements of unit length times the size of the gradient, half along it: an angle that leaves
-/// something to measure.
+// Elements of unit length times the size of the gradient, half along it: an angle that leaves
+// something to measure.
 std::vector<float> direction_near(std::span<const float> gradient, std::mt19937& random) {
   std::normal_distribution<float> normal;
   std::vector<float> direction(gradient.size());

@@ -9,7 +9,7 @@ namespace kolo::tensor::test {
 
 namespace {
 
-/// A dry tape with a few parameters.
+// A dry tape with a few parameters.
 struct Bench {
   Parameters parameters;
   Pool pool;

@@ -18,7 +18,7 @@
 
 namespace kolo::tensor::test {
 
-/// A model whose forward is a function.
+// A model whose forward is a function.
 class FunctionModel : public Model {
  public:
   using Forward = std::function<Value(Tape&, const Value&)>;
@@ -29,7 +29,7 @@ class FunctionModel : public Model {
   Forward forward_;
 };
 
-/// Registers layers and says how they follow one another.
+// Registers layers and says how they follow one another.
 using Recipe = std::function<FunctionModel::Forward(Parameters&)>;
 
 struct SmallModel {
@@ -46,7 +46,7 @@ inline Network make_network(const SmallModel& model, const std::string& backend,
                  model.image, make_backend(backend, threads), seed);
 }
 
-/// Random images and labels for `count` samples.
+// Random images and labels for `count` samples.
 struct RandomBatch {
   std::vector<float> images;
   std::vector<std::int32_t> labels;
@@ -66,8 +66,8 @@ struct RandomBatch {
 
 inline constexpr int kClasses = 5;
 
-/// conv (k, stride, padding, bias) from `in` to `mid` channels, a second one of the same kind to
-/// `mid`, then to classes.
+// conv (k, stride, padding, bias) from `in` to `mid` channels, a second one of the same kind to
+// `mid`, then to classes.
 inline SmallModel two_convolutions(const char* name, Shape image, std::int64_t mid,
                                    Conv2dSettings settings) {
   return {name, image, [=](Parameters& p) -> FunctionModel::Forward {
@@ -80,7 +80,7 @@ inline SmallModel two_convolutions(const char* name, Shape image, std::int64_t m
           }};
 }
 
-/// conv, norm with the given end, conv; `residual`: the second norm adds the first one's output.
+// conv, norm with the given end, conv; `residual`: the second norm adds the first one's output.
 inline SmallModel normalized(const char* name, Shape image, std::int64_t mid, bool residual) {
   return {name, image, [=](Parameters& p) -> FunctionModel::Forward {
             const Conv2d first(p, "first", image[2], mid, {3, 1, 1, false});
@@ -112,7 +112,7 @@ inline SmallModel pooled(const char* name, Shape image, std::int64_t mid, std::i
           }};
 }
 
-/// Every operation at shapes that are awkward for a vector machine; `mid` channels inside.
+// Every operation at shapes that are awkward for a vector machine; `mid` channels inside.
 inline std::vector<SmallModel> small_models(std::int64_t mid) {
   return {
       two_convolutions("3x3 padded", {5, 6, 3}, mid, {3, 1, 1, false}),

@@ -9,7 +9,7 @@
 
 namespace kolo::train {
 
-/// The folder `name` of the real data; it need not exist.
+// The folder `name` of the real data; it need not exist.
 inline std::filesystem::path real_data(const std::string& name) {
   const char* given = std::getenv("KOLO_TEST_DATA");
   const std::filesystem::path data =
@@ -18,7 +18,7 @@ inline std::filesystem::path real_data(const std::string& name) {
   return data / name;
 }
 
-/// True, and says why the test is skipped, where `needed` does not exist.
+// True, and says why the test is skipped, where `needed` does not exist.
 inline bool is_skipped_without(const std::filesystem::path& needed) {
   if (std::filesystem::exists(needed)) return false;
   WARN("skipped: no " << needed.string()

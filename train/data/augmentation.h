@@ -10,11 +10,11 @@
 namespace kolo::train {
 
 struct Augmentation {
-  int crop_padding = 0;  ///< largest shift in pixels, each way; 0: none
+  int crop_padding = 0;  // largest shift in pixels, each way; 0: none
 };
 
-/// Shifts `pixels` (one sample of `shape`) in place; border pixels repeat. A pure function of the
-/// sample and (seed, epoch, index).
+// Shifts `pixels` (one sample of `shape`) in place; border pixels repeat. A pure function of the
+// sample and (seed, epoch, index).
 void augment(const Augmentation& augmentation, const ImageShape& shape, std::uint64_t seed,
              std::int64_t epoch, std::int64_t index, std::span<std::uint8_t> pixels);
 

@@ -16,41 +16,41 @@
 
 namespace kolo::train {
 
-/// Positions [begin, begin + count) of an epoch's order.
+// Positions [begin, begin + count) of an epoch's order.
 struct OrderRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;
   bool operator==(const OrderRange&) const = default;
 };
 
-/// The permutation of an epoch (Fisher and Yates): the same on every rank and platform. `samples`
-/// is below 2^32.
+// The permutation of an epoch (Fisher and Yates): the same on every rank and platform. `samples`
+// is below 2^32.
 std::vector<std::uint32_t> epoch_order(std::int64_t samples, std::uint64_t seed,
                                        std::int64_t epoch);
 
-/// Rank `rank`'s part of `whole`: parts are adjacent, in the order of ranks, and differ by one at
-/// the most.
+// Rank `rank`'s part of `whole`: parts are adjacent, in the order of ranks, and differ by one at
+// the most.
 constexpr OrderRange share_of(OrderRange whole, int rank, int ranks) {
   const std::int64_t from = whole.count * rank / ranks;
   const std::int64_t to = whole.count * (rank + 1) / ranks;
   return {whole.begin + from, to - from};
 }
 
-/// Pure arithmetic; a value.
+// Pure arithmetic; a value.
 class BatchPlan {
  public:
-  /// Throws DataError: no samples, more ranks than samples, or a global batch that leaves a rank
-  /// without work in every iteration. std::invalid_argument: less than one rank.
+  // Throws DataError: no samples, more ranks than samples, or a global batch that leaves a rank
+  // without work in every iteration. std::invalid_argument: less than one rank.
   BatchPlan(std::int64_t samples, std::int64_t global_batch, int ranks);
 
   std::int64_t samples() const { return samples_; }
   int ranks() const { return ranks_; }
-  /// As given; the last iteration of an epoch may have fewer.
+  // As given; the last iteration of an epoch may have fewer.
   std::int64_t global_batch() const { return global_batch_; }
   std::int64_t iterations_per_epoch() const;
-  /// The global batch of an epoch's iteration; throws std::invalid_argument beyond the epoch's end.
+  // The global batch of an epoch's iteration; throws std::invalid_argument beyond the epoch's end.
   OrderRange global(std::int64_t iteration) const;
-  /// One rank's share of it.
+  // One rank's share of it.
   OrderRange local(std::int64_t iteration, int rank) const;
 
  private:

@@ -16,19 +16,19 @@
 
 namespace kolo::train {
 
-/// Data that is missing, damaged or not what it claims to be. The message names the file or flag
-/// and what was expected.
+// Data that is missing, damaged or not what it claims to be. The message names the file or flag
+// and what was expected.
 class DataError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 enum class Split { train, test };
-/// "train" or "test".
+// "train" or "test".
 std::string_view name_of(Split split);
 
-/// Height, width and channels of every sample, stored in this order (a sample is one row-major
-/// block of bytes).
+// Height, width and channels of every sample, stored in this order (a sample is one row-major
+// block of bytes).
 struct ImageShape {
   int height = 0;
   int width = 0;
@@ -37,50 +37,50 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-/// Per-channel constants, in units of the bytes (0..255): a pixel x becomes (x - mean) / deviation.
+// Per-channel constants, in units of the bytes (0..255): a pixel x becomes (x - mean) / deviation.
 struct Normalization {
   std::array<float, 3> mean{};
   std::array<float, 3> deviation{};
 };
 
-/// Read-only after construction: get() may be called by several threads at once.
+// Read-only after construction: get() may be called by several threads at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
 
-  /// What it is and where from, for reports: "digits (rendered, seed 1)".
+  // What it is and where from, for reports: "digits (rendered, seed 1)".
   virtual std::string description() const = 0;
   virtual std::int64_t size() const = 0;
   virtual int classes() const = 0;
   virtual ImageShape shape() const = 0;
   virtual Normalization normalization() const = 0;
-  /// Writes sample `index` as height x width x channels bytes and returns its label in [0,
-  /// classes()). Throws std::invalid_argument where the index or the size of `pixels` is wrong.
+  // Writes sample `index` as height x width x channels bytes and returns its label in [0,
+  // classes()). Throws std::invalid_argument where the index or the size of `pixels` is wrong.
   virtual int get(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
 };
 
-/// What does not depend on the kind of data set. A size of 0 means all there is (or the data set's
-/// own default).
+// What does not depend on the kind of data set. A size of 0 means all there is (or the data set's
+// own default).
 struct DatasetOptions {
-  std::uint64_t seed = 1;  ///< of rendered data; data read from files ignores it
+  std::uint64_t seed = 1;  // of rendered data; data read from files ignores it
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
 };
 
-/// Opens one split of the data set that `specification` names. Throws DataError: an unknown scheme
-/// (the message lists the known ones), missing or damaged files, or a size beyond what there is.
+// Opens one split of the data set that `specification` names. Throws DataError: an unknown scheme
+// (the message lists the known ones), missing or damaged files, or a size beyond what there is.
 std::unique_ptr<Dataset> open_dataset(std::string_view specification, Split split,
                                       const DatasetOptions& options = {});
 
-/// One line per scheme: how it is written, and what it is.
+// One line per scheme: how it is written, and what it is.
 struct DatasetScheme {
   std::string_view usage;
   std::string_view summary;
 };
 std::vector<DatasetScheme> dataset_schemes();
 
-/// Throws std::invalid_argument unless `index` and the size of `pixels` fit the data set: what each
-/// get() begins with.
+// Throws std::invalid_argument unless `index` and the size of `pixels` fit the data set: what each
+// get() begins with.
 void check_sample_request(const Dataset& dataset, std::int64_t index,
                           std::span<const std::uint8_t> pixels);
 

@@ -20,8 +20,8 @@ namespace kolo::train {
 inline constexpr std::int64_t kDigitsTrainSize = 10'000;
 inline constexpr std::int64_t kDigitsTestSize = 2'000;
 
-/// The row of the table: no argument; sizes default to the constants above. Any size up to 2^31 can
-/// be had.
+// The row of the table: no argument; sizes default to the constants above. Any size up to 2^31 can
+// be had.
 std::unique_ptr<Dataset> open_digits(std::string_view argument, Split split,
                                      const DatasetOptions& options);
 

@@ -9,7 +9,7 @@
 
 namespace kolo::train {
 
-/// Writes 32 x 32 x 3 bytes. `random` gives the wall's unevenness and the camera's noise.
+// Writes 32 x 32 x 3 bytes. `random` gives the wall's unevenness and the camera's noise.
 void paint(const Scene& scene, Random& random, std::span<std::uint8_t> pixels);
 
 }  // namespace kolo::train

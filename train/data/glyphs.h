@@ -15,7 +15,7 @@ struct Point {
   float y = 0;
 };
 
-/// A straight piece of a stroke.
+// A straight piece of a stroke.
 struct Segment {
   Point from;
   Point to;
@@ -24,11 +24,11 @@ struct Segment {
 inline constexpr float kGlyphWidth = 60;
 inline constexpr float kGlyphHeight = 100;
 
-/// Number of designs.
+// Number of designs.
 int glyph_designs();
 
-/// The strokes of `digit` (0..9) in `design`, curves flattened. The span lives as long as the
-/// program. Thread-safe. Throws std::invalid_argument when there is no such digit or design.
+// The strokes of `digit` (0..9) in `design`, curves flattened. The span lives as long as the
+// program. Thread-safe. Throws std::invalid_argument when there is no such digit or design.
 std::span<const Segment> glyph(int design, int digit);
 
 }  // namespace kolo::train

@@ -19,38 +19,38 @@
 
 namespace kolo::train {
 
-/// One rank's share of a global batch.
+// One rank's share of a global batch.
 struct Minibatch {
   std::int64_t epoch = 0;
-  std::int64_t iteration = 0;     ///< within the epoch
-  std::int64_t global_count = 0;  ///< samples of all ranks together: what the loss is divided by
-  std::vector<std::int64_t> samples;  ///< indices in the data set; empty: no share in this one
-  std::vector<float> images;          ///< samples, height, width, channels; normalised
-  std::vector<std::int32_t> labels;   ///< one a sample
+  std::int64_t iteration = 0;         // within the epoch
+  std::int64_t global_count = 0;      // samples of all ranks together: what the loss is divided by
+  std::vector<std::int64_t> samples;  // indices in the data set; empty: no share in this one
+  std::vector<float> images;          // samples, height, width, channels; normalised
+  std::vector<std::int32_t> labels;   // one a sample
 };
 
 struct LoaderSettings {
   std::uint64_t seed = 1;
   int rank = 0;
-  bool is_shuffled = true;  ///< false: the data set's order, for evaluation
+  bool is_shuffled = true;  // false: the data set's order, for evaluation
   std::int64_t first_epoch = 0;
   std::int64_t epochs = 1;
-  int depth = 3;  ///< batches that wait, at the most
+  int depth = 3;  // batches that wait, at the most
   Augmentation augmentation{};
-  std::int64_t timeout_ms = 120'000;  ///< how long next() waits for one batch
+  std::int64_t timeout_ms = 120'000;  // how long next() waits for one batch
 };
 
-/// One consumer. The data set is borrowed and outlives the loader.
+// One consumer. The data set is borrowed and outlives the loader.
 class Loader {
  public:
-  /// Starts the thread. Throws std::invalid_argument for settings that make no sense.
+  // Starts the thread. Throws std::invalid_argument for settings that make no sense.
   Loader(const Dataset& dataset, const BatchPlan& plan, const LoaderSettings& settings);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// Swaps the next batch into `batch`, whose memory is used again. False, once and for all, after
-  /// the last epoch. Throws what preparing it threw, or DataError when the timeout passes.
+  // Swaps the next batch into `batch`, whose memory is used again. False, once and for all, after
+  // the last epoch. Throws what preparing it threw, or DataError when the timeout passes.
   bool next(Minibatch& batch);
 
  private:

@@ -16,25 +16,25 @@
 
 namespace kolo::train {
 
-/// A numeric array, first dimension innermost ("column-major"), elements as they are in memory.
+// A numeric array, first dimension innermost ("column-major"), elements as they are in memory.
 struct MatArray {
   std::vector<std::int64_t> dimensions;
-  std::string element;  ///< MATLAB's name: "uint8", "double", ...
+  std::string element;  // MATLAB's name: "uint8", "double", ...
   std::vector<std::uint8_t> bytes;
-  /// For messages: "32x32x3x4434 uint8".
+  // For messages: "32x32x3x4434 uint8".
   std::string text() const;
 };
 
-/// Throws DataError unless the file can be opened, begins as a MATLAB 5 file, is as long as its
-/// tags say, and what is compressed can be inflated.
+// Throws DataError unless the file can be opened, begins as a MATLAB 5 file, is as long as its
+// tags say, and what is compressed can be inflated.
 void check_mat_framing(const std::filesystem::path& path);
 
-/// Why the next `bytes` of `file` are not one whole zlib stream; empty where they are, and in a
-/// build without matio.
+// Why the next `bytes` of `file` are not one whole zlib stream; empty where they are, and in a
+// build without matio.
 std::string why_not_inflated(std::istream& file, std::int64_t bytes);
 
-/// Reads one variable. Throws DataError naming the file and the variable: not there, not a real
-/// numeric array, damaged, or a build without matio.
+// Reads one variable. Throws DataError naming the file and the variable: not there, not a real
+// numeric array, damaged, or a build without matio.
 MatArray read_mat_variable(const std::filesystem::path& path, std::string_view variable);
 
 }  // namespace kolo::train

@@ -13,7 +13,7 @@
 
 namespace kolo::train {
 
-/// What a sequence is for; two purposes never share numbers, whatever their seed and index.
+// What a sequence is for; two purposes never share numbers, whatever their seed and index.
 enum class Purpose : std::uint32_t {
   digits_train = 1,
   digits_test = 2,
@@ -22,25 +22,25 @@ enum class Purpose : std::uint32_t {
   test = 5,
 };
 
-/// One application of the bijection: counter and key to four words.
+// One application of the bijection: counter and key to four words.
 std::array<std::uint32_t, 4> philox4x32_10(std::array<std::uint32_t, 4> counter,
                                            std::array<std::uint32_t, 2> key);
 
-/// A sequence of draws for (seed, purpose, index). A value: copy it to fork it. Up to 2^34 draws of
-/// 32 bits.
+// A sequence of draws for (seed, purpose, index). A value: copy it to fork it. Up to 2^34 draws of
+// 32 bits.
 class Random {
  public:
   Random(std::uint64_t seed, Purpose purpose, std::uint64_t index);
 
-  /// 32 uniform bits.
+  // 32 uniform bits.
   std::uint32_t bits();
-  /// Uniform integer in [0, bound), without bias. Throws std::invalid_argument when bound is 0.
+  // Uniform integer in [0, bound), without bias. Throws std::invalid_argument when bound is 0.
   std::uint32_t below(std::uint32_t bound);
-  /// Uniform in [0, 1): 24 bits, exact in float.
+  // Uniform in [0, 1): 24 bits, exact in float.
   float uniform();
-  /// Uniform in [low, high).
+  // Uniform in [low, high).
   float uniform(float low, float high);
-  /// True with this probability.
+  // True with this probability.
   bool chance(float probability);
 
  private:

@@ -19,11 +19,11 @@ class StrokeDistanceField {
 
   StrokeDistanceField() { distance_.fill(kFarAway); }
 
-  /// Adds a straight stroke with round ends; coordinates in pixels, (0, 0) is the corner of the
-  /// first pixel.
+  // Adds a straight stroke with round ends; coordinates in pixels, (0, 0) is the corner of the
+  // first pixel.
   void add(Segment segment, float half_width);
 
-  /// Signed distance at pixel (x, y); kFarAway outside the image.
+  // Signed distance at pixel (x, y); kFarAway outside the image.
   float at(int x, int y) const {
     if (x < 0 || y < 0 || x >= kSide || y >= kSide) return kFarAway;
     return distance_[static_cast<std::size_t>(y * kSide + x)];

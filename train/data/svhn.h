@@ -14,8 +14,8 @@
 
 namespace kolo::train {
 
-/// The row of the table: `argument` is the directory. Throws DataError for whatever is missing,
-/// truncated or of another shape.
+// The row of the table: `argument` is the directory. Throws DataError for whatever is missing,
+// truncated or of another shape.
 std::unique_ptr<Dataset> open_svhn(std::string_view argument, Split split,
                                    const DatasetOptions& options);
 

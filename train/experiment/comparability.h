@@ -8,16 +8,16 @@
 
 namespace kolo::train {
 
-/// Runs that differ in more than their strategy. The message names the runs, the term and both
-/// values.
+// Runs that differ in more than their strategy. The message names the runs, the term and both
+// values.
 class ComparisonRefused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Throws ComparisonRefused unless all runs of one seed have equal terms: model, initial weights,
-/// data and its order, optimizer, precision, iterations, threads, transport. A later run is held
-/// against the first of its seed.
+// Throws ComparisonRefused unless all runs of one seed have equal terms: model, initial weights,
+// data and its order, optimizer, precision, iterations, threads, transport. A later run is held
+// against the first of its seed.
 void require_comparable(std::span<const RunRecord> runs);
 
 }  // namespace kolo::train

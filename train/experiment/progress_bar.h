@@ -10,35 +10,35 @@
 
 namespace kolo::train {
 
-/// Where a note comes from: run `index` (0, 1, ...) of `runs`.
+// Where a note comes from: run `index` (0, 1, ...) of `runs`.
 struct RunPosition {
-  std::string name;  ///< the arm, and the seed where there are several
+  std::string name;  // the arm, and the seed where there are several
   int index = 0;
   int runs = 1;
 };
 
-/// The fraction of all work that is done.
+// The fraction of all work that is done.
 double fraction_done(const RunPosition& place, const ProgressNote& note);
 
-/// One line without a line break, at most `width` characters; `seconds_left` below 0: not known
-/// yet.
+// One line without a line break, at most `width` characters; `seconds_left` below 0: not known
+// yet.
 std::string progress_line(const RunPosition& place, const ProgressNote& note, double seconds_left,
                           int width);
 
-/// The same in words, for logs.
+// The same in words, for logs.
 std::string progress_words(const RunPosition& place, const ProgressNote& note, double seconds_left);
 
 class ProgressBar {
  public:
-  /// `out` is borrowed.
+  // `out` is borrowed.
   explicit ProgressBar(std::FILE* out);
-  /// Leaves the line of the bar clean.
+  // Leaves the line of the bar clean.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void show(const RunPosition& place, const ProgressNote& note);
-  /// Takes the bar away, so that other text can be written.
+  // Takes the bar away, so that other text can be written.
   void clear();
 
  private:

@@ -17,9 +17,9 @@ namespace kolo::train {
 
 class TrainingSetup {
  public:
-  /// Collective over all ranks. Opens the data (workers only), checks that all workers see the
-  /// same, makes the model, and gives all ranks rank 0's parameters and buffers. Throws DataError;
-  /// std::runtime_error where ranks disagree.
+  // Collective over all ranks. Opens the data (workers only), checks that all workers see the
+  // same, makes the model, and gives all ranks rank 0's parameters and buffers. Throws DataError;
+  // std::runtime_error where ranks disagree.
   TrainingSetup(const Options& options, Communicator& communicator);
 
   const Options& options() const { return options_; }
@@ -28,7 +28,7 @@ class TrainingSetup {
   int rank() const { return rank_; }
 
   tensor::Network& network() { return *network_; }
-  /// Null on dedicated servers.
+  // Null on dedicated servers.
   const Dataset* train_data() const { return train_data_.get(); }
   const Dataset* test_data() const { return test_data_.get(); }
   const BatchPlan& train_plan() const { return *train_plan_; }
@@ -37,8 +37,8 @@ class TrainingSetup {
   std::int64_t iterations() const { return iterations_; }
   int epochs() const { return epochs_; }
 
-  /// What must be equal in all arms of a comparison, as far as it is known before training: name to
-  /// value. The same on every worker.
+  // What must be equal in all arms of a comparison, as far as it is known before training: name to
+  // value. The same on every worker.
   std::map<std::string, std::string> terms() const;
 
  private:

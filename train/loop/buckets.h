@@ -23,19 +23,19 @@ struct BucketSizes {
 };
 
 struct Bucket {
-  tensor::Range range;  ///< of the arena, in elements
+  tensor::Range range;  // of the arena, in elements
   int first_parameter =
-      0;  ///< parameters [first_parameter, first_parameter + parameters) in arena order
+      0;  // parameters [first_parameter, first_parameter + parameters) in arena order
   int parameters = 0;
 };
 
-/// The ranges of all parameters, from the arena's front to its back.
+// The ranges of all parameters, from the arena's front to its back.
 std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters);
 
-/// `parameters`: the ranges of all parameters from the arena's front to its back; `arena_elements`:
-/// its length with gaps. A bucket closes with the first parameter that brings it to its size, as in
-/// PyTorch's DDP; no parameter is split. Throws std::invalid_argument for ranges out of order, and
-/// sizes below 1.
+// `parameters`: the ranges of all parameters from the arena's front to its back; `arena_elements`:
+// its length with gaps. A bucket closes with the first parameter that brings it to its size, as in
+// PyTorch's DDP; no parameter is split. Throws std::invalid_argument for ranges out of order, and
+// sizes below 1.
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes);
 

@@ -21,33 +21,33 @@
 
 namespace kolo::train {
 
-/// Of one iteration, in seconds and bytes.
+// Of one iteration, in seconds and bytes.
 struct ExchangeRecord {
-  double in_backward = 0;  ///< exposed: on the training thread, inside backward
-  double waiting = 0;      ///< exposed: on the training thread, after backward
-  double in_flight = 0;    ///< from the start of the first bucket to the arrival of the last
-  double optimizer = 0;    ///< on the training thread, applying updates
-  Traffic moved;           ///< as the transport counted it
-  Traffic formula;         ///< as the strategy promises
+  double in_backward = 0;  // exposed: on the training thread, inside backward
+  double waiting = 0;      // exposed: on the training thread, after backward
+  double in_flight = 0;    // from the start of the first bucket to the arrival of the last
+  double optimizer = 0;    // on the training thread, applying updates
+  Traffic moved;           // as the transport counted it
+  Traffic formula;         // as the strategy promises
 };
 
 class GradientReducer {
  public:
-  /// All are borrowed. `helps_in_backward`: move communication along at every gradient, which is
-  /// wanted unless a progress thread does.
+  // All are borrowed. `helps_in_backward`: move communication along at every gradient, which is
+  // wanted unless a progress thread does.
   GradientReducer(Communicator& communicator, Strategy& strategy,
                   const tensor::Parameters& parameters, std::vector<Bucket> buckets,
                   bool helps_in_backward);
 
   void begin(float learning_rate);
-  /// The gradient hook. Throws std::logic_error for a parameter out of the arena's order.
+  // The gradient hook. Throws std::logic_error for a parameter out of the arena's order.
   void gradient_ready(tensor::ParameterId id);
-  /// For servers, and for workers without a sample in this iteration: all gradients are as they
-  /// are.
+  // For servers, and for workers without a sample in this iteration: all gradients are as they
+  // are.
   void all_ready();
-  /// So far in this iteration: what the hooks took out of backward's time.
+  // So far in this iteration: what the hooks took out of backward's time.
   double seconds_in_backward() const { return record_.in_backward; }
-  /// Returns when all parameters are up to date.
+  // Returns when all parameters are up to date.
   ExchangeRecord finish();
 
  private:

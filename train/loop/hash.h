@@ -7,7 +7,7 @@
 
 namespace kolo::train {
 
-/// Mixes every bit of `value` into every bit of the result (the finaliser of SplitMix64).
+// Mixes every bit of `value` into every bit of the result (the finaliser of SplitMix64).
 constexpr std::uint64_t mix(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -15,11 +15,11 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// Of the values' bits (0 and -0 differ, as do NaNs), in their order. About 10 GB/s: ResNet-50's
-/// parameters in 10 ms.
+// Of the values' bits (0 and -0 differ, as do NaNs), in their order. About 10 GB/s: ResNet-50's
+// parameters in 10 ms.
 std::uint64_t hash_of(std::span<const float> values);
 
-/// Sixteen hexadecimal digits.
+// Sixteen hexadecimal digits.
 std::string hex(std::uint64_t hash);
 
 }  // namespace kolo::train

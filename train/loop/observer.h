@@ -9,17 +9,17 @@
 namespace kolo::train {
 
 struct ProgressNote {
-  std::string activity;  ///< "starting", "training", "evaluating"
-  int epoch = 0;         ///< 1, 2, ...
+  std::string activity;  // "starting", "training", "evaluating"
+  int epoch = 0;         // 1, 2, ...
   int epochs = 0;
-  std::int64_t iteration = 0;  ///< done
+  std::int64_t iteration = 0;  // done
   std::int64_t iterations = 0;
-  double loss = 0;               ///< over the last few iterations, from what rank 0 knows
-  double images_per_second = 0;  ///< of all workers, likewise
-  double test_accuracy = -1;     ///< of the last evaluation; below 0: none yet
+  double loss = 0;               // over the last few iterations, from what rank 0 knows
+  double images_per_second = 0;  // of all workers, likewise
+  double test_accuracy = -1;     // of the last evaluation; below 0: none yet
 };
 
-/// Called on rank 0 only.
+// Called on rank 0 only.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -3,10 +3,10 @@
 
 namespace kolo::train {
 
-/// CPU time of all its threads, user and system, in seconds.
+// CPU time of all its threads, user and system, in seconds.
 double cpu_seconds();
 
-/// The most memory that was resident at one time, in MiB; 0 where the kernel does not say.
+// The most memory that was resident at one time, in MiB; 0 where the kernel does not say.
 double peak_resident_mib();
 
 }  // namespace kolo::train

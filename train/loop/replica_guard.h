@@ -14,8 +14,8 @@
 
 namespace kolo::train {
 
-/// Replicas that have come apart. The message, the same on every rank, names the iteration, the
-/// ranks that agree, and the first parameter that differs.
+// Replicas that have come apart. The message, the same on every rank, names the iteration, the
+// ranks that agree, and the first parameter that differs.
 class ReplicaError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,15 +23,15 @@ class ReplicaError : public std::runtime_error {
 
 class ReplicaGuard {
  public:
-  /// Ranks [0, workers) hold replicas; others take part, but have nothing to prove. Both are
-  /// borrowed.
+  // Ranks [0, workers) hold replicas; others take part, but have nothing to prove. Both are
+  // borrowed.
   ReplicaGuard(Communicator& communicator, const tensor::Parameters& parameters, int workers);
 
-  /// Collective over all ranks of the communicator. Returns the hash that all workers have.
-  /// `iterations`: how many have been done. Throws ReplicaError.
+  // Collective over all ranks of the communicator. Returns the hash that all workers have.
+  // `iterations`: how many have been done. Throws ReplicaError.
   std::uint64_t check(std::int64_t iterations);
 
-  /// How often check() has found all equal.
+  // How often check() has found all equal.
   std::int64_t checks() const { return checks_; }
 
  private:

@@ -18,11 +18,11 @@ namespace kolo::train {
 
 class Trainer {
  public:
-  /// Collective: sets up the workplace. The observer hears of rank 0 only. All are borrowed.
+  // Collective: sets up the workplace. The observer hears of rank 0 only. All are borrowed.
   Trainer(const Options& options, Communicator& communicator, Observer& observer);
 
-  /// Collective: trains, evaluates, proves. The record is complete on rank 0 and is given to its
-  /// observer.
+  // Collective: trains, evaluates, proves. The record is complete on rank 0 and is given to its
+  // observer.
   RunRecord run();
 
  private:

@@ -14,28 +14,28 @@
 
 namespace kolo::train {
 
-/// How a residual network begins.
+// How a residual network begins.
 enum class Stem {
-  imagenet,  ///< 7x7 convolution of stride 2, then 3x3 max-pooling of stride 2: a quarter of the
-             ///< size
-  cifar      ///< 3x3 convolution of stride 1: for images of 32x32
+  imagenet,  // 7x7 convolution of stride 2, then 3x3 max-pooling of stride 2: a quarter of the
+             // size
+  cifar      // 3x3 convolution of stride 1: for images of 32x32
 };
-/// "imagenet" or "cifar"; throws std::invalid_argument, listing these, for anything else.
+// "imagenet" or "cifar"; throws std::invalid_argument, listing these, for anything else.
 Stem stem_from(std::string_view name);
 
 struct ModelSettings {
-  tensor::Shape image{32, 32, 3};  ///< height, width, channels
+  tensor::Shape image{32, 32, 3};  // height, width, channels
   std::int64_t classes = 10;
-  Stem stem = Stem::imagenet;  ///< models without such a choice ignore it
+  Stem stem = Stem::imagenet;  // models without such a choice ignore it
 };
 
-/// Makes the model and registers its parameters, in torchvision's order where torchvision has it;
-/// tensor::Network takes both. Throws std::invalid_argument: an unknown name (the message lists the
-/// known ones), or an image or a number of classes that the model cannot take.
+// Makes the model and registers its parameters, in torchvision's order where torchvision has it;
+// tensor::Network takes both. Throws std::invalid_argument: an unknown name (the message lists the
+// known ones), or an image or a number of classes that the model cannot take.
 std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
                                           const ModelSettings& settings);
 
-/// The names that make_model knows.
+// The names that make_model knows.
 std::vector<std::string> model_names();
 
 }  // namespace kolo::train

@@ -8,8 +8,8 @@
 
 namespace kolo::train {
 
-/// The row of the table: two times 3x3 convolution (stride 2), batch norm, ReLU; 2x2 max-pooling;
-/// linear. Height and width of at least 8.
+// The row of the table: two times 3x3 convolution (stride 2), batch norm, ReLU; 2x2 max-pooling;
+// linear. Height and width of at least 8.
 std::unique_ptr<tensor::Model> make_small(tensor::Parameters& parameters,
                                           const ModelSettings& settings);
 

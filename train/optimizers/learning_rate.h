@@ -12,31 +12,31 @@
 namespace kolo::train {
 
 enum class Decay { constant, step, cosine };
-/// "constant", "step", "cosine"; throws std::invalid_argument, listing these, for anything else.
+// "constant", "step", "cosine"; throws std::invalid_argument, listing these, for anything else.
 Decay decay_from(std::string_view name);
 std::string_view name_of(Decay decay);
 
 struct LearningRateSettings {
-  float base = 0.1f;  ///< rate for a global batch of `reference_batch`
+  float base = 0.1f;  // rate for a global batch of `reference_batch`
   std::int64_t reference_batch = 256;
   std::int64_t global_batch = 256;
   std::int64_t warmup_iterations = 0;
-  std::int64_t total_iterations = 1;  ///< of the whole training, warm-up included
+  std::int64_t total_iterations = 1;  // of the whole training, warm-up included
   Decay decay = Decay::cosine;
-  std::int64_t step_iterations = 0;  ///< Decay::step: between two falls, warm-up included
-  float step_factor = 0.1f;          ///< Decay::step: what each fall multiplies by
+  std::int64_t step_iterations = 0;  // Decay::step: between two falls, warm-up included
+  float step_factor = 0.1f;          // Decay::step: what each fall multiplies by
   bool operator==(const LearningRateSettings&) const = default;
 };
 
-/// A value; equal settings give equal rates on every rank and server.
+// A value; equal settings give equal rates on every rank and server.
 class LearningRate {
  public:
-  /// Throws std::invalid_argument for rates, batches or counts that make no sense.
+  // Throws std::invalid_argument for rates, batches or counts that make no sense.
   explicit LearningRate(const LearningRateSettings& settings);
 
-  /// base * global_batch / reference_batch: what warm-up leads to.
+  // base * global_batch / reference_batch: what warm-up leads to.
   float peak() const;
-  /// The rate of iteration 0, 1, ...; beyond the last one, that of the last one.
+  // The rate of iteration 0, 1, ...; beyond the last one, that of the last one.
   float at(std::int64_t iteration) const;
 
   const LearningRateSettings& settings() const { return settings_; }

@@ -24,24 +24,24 @@ struct SgdSettings {
   bool operator==(const SgdSettings&) const = default;
 };
 
-/// Holds the momentum of the elements [offset, offset + count) of an arena. apply() may run in
-/// several threads at once as long as their ranges do not overlap.
+// Holds the momentum of the elements [offset, offset + count) of an arena. apply() may run in
+// several threads at once as long as their ranges do not overlap.
 class Sgd {
  public:
-  /// Throws std::invalid_argument for a negative range, negative momentum or weight decay, or
-  /// Nesterov without momentum.
+  // Throws std::invalid_argument for a negative range, negative momentum or weight decay, or
+  // Nesterov without momentum.
   Sgd(const SgdSettings& settings, std::int64_t offset, std::int64_t count);
 
-  /// One update of the elements that begin at `offset` of the arena: `parameters` and `gradients`
-  /// hold just these. Every element must be updated once an iteration. Throws std::invalid_argument
-  /// when the range is not this optimizer's.
+  // One update of the elements that begin at `offset` of the arena: `parameters` and `gradients`
+  // hold just these. Every element must be updated once an iteration. Throws std::invalid_argument
+  // when the range is not this optimizer's.
   void apply(std::int64_t offset, std::span<float> parameters, std::span<const float> gradients,
              float learning_rate);
 
   const SgdSettings& settings() const { return settings_; }
   std::int64_t offset() const { return offset_; }
   std::int64_t count() const { return static_cast<std::int64_t>(velocity_.size()); }
-  /// The momentum buffer, one number per element of the range.
+  // The momentum buffer, one number per element of the range.
   std::span<const float> velocity() const { return velocity_; }
 
  private:

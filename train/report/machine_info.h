@@ -6,8 +6,8 @@
 
 namespace kolo::train {
 
-/// Name to value: processor, cores, memory, system, kernel, compiler, kolo, commit, time. What
-/// cannot be found out is "unknown".
+// Name to value: processor, cores, memory, system, kernel, compiler, kolo, commit, time. What
+// cannot be found out is "unknown".
 std::map<std::string, std::string> machine_info();
 
 }  // namespace kolo::train

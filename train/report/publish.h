@@ -9,11 +9,11 @@
 
 namespace kolo::train {
 
-/// Throws UsageError where the report's folder cannot be written; leaves nothing there.
+// Throws UsageError where the report's folder cannot be written; leaves nothing there.
 void check_report_folder(const Options& options);
 
-/// `runs`: one or more. `incomplete`: why there are not more of them; empty where these are all.
-/// The table comes first, so that it is there whatever becomes of the folder. Throws ReportError.
+// `runs`: one or more. `incomplete`: why there are not more of them; empty where these are all.
+// The table comes first, so that it is there whatever becomes of the folder. Throws ReportError.
 void publish(const Options& options, const std::vector<std::string>& arguments,
              std::vector<RunRecord> runs, const std::string& incomplete);
 

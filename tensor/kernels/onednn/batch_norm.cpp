@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kRowsAtOnce = 256;
 
-/// Two sums per channel: `visit(first row, rows, first, second)` adds those of some rows.
+// Two sums per channel: `visit(first row, rows, first, second)` adds those of some rows.
 template <typename Visit>
 std::vector<double> summed(int threads, std::int64_t rows, std::int64_t channels,
                            const Visit& visit) {

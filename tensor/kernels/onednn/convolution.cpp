@@ -35,7 +35,7 @@ memory::desc plain_weight(const Conv2dShape& c) {
   return {{c.out, c.in, c.kernel, c.kernel}, memory::data_type::f32, memory::format_tag::hwio};
 }
 
-/// Memory that grows to what was asked for, shared by all primitives: one runs at a time.
+// Memory that grows to what was asked for, shared by all primitives: one runs at a time.
 class Scratch {
  public:
   memory shaped(const memory::desc& description, const dnnl::engine& engine) {
@@ -55,7 +55,7 @@ class Scratch {
   std::size_t size_ = 0;
 };
 
-/// Both ways between plain and the kernel's weights, and the kernel.
+// Both ways between plain and the kernel's weights, and the kernel.
 struct Pass {
   dnnl::primitive kernel;
   dnnl::reorder reorder;

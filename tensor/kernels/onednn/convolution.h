@@ -10,7 +10,7 @@
 
 namespace kolo::tensor::onednn {
 
-/// The primitives of one network. The number of threads is fixed when a shape is first met.
+// The primitives of one network. The number of threads is fixed when a shape is first met.
 class Convolutions {
  public:
   Convolutions();

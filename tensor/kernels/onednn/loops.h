@@ -10,66 +10,66 @@
 
 namespace kolo::tensor::onednn {
 
-/// `rows` rows of `channels` floats, one after another, in every array that is not per channel.
+// `rows` rows of `channels` floats, one after another, in every array that is not per channel.
 struct Rows {
   std::int64_t rows, channels;
 };
 
 struct NormalizeArguments {
   const float* x;
-  const float* residual;  ///< may be null
-  const float* mean;      ///< per channel, as are scale and bias
+  const float* residual;  // may be null
+  const float* mean;      // per channel, as are scale and bias
   const float* scale;
   const float* bias;
-  float* y;  ///< (x - mean) * scale + bias + residual, then ReLU if asked
+  float* y;  // (x - mean) * scale + bias + residual, then ReLU if asked
 };
 
 struct NormSumsArguments {
   const float* x;
-  const float* y;  ///< null: no ReLU
+  const float* y;  // null: no ReLU
   const float* dy1;
-  const float* dy2;  ///< may be null
+  const float* dy2;  // may be null
   const float* mean;
-  float* dz;       ///< (dy1 + dy2) where y > 0; may be dy1 or dy2
-  float* sum;      ///< per channel, += dz
-  float* product;  ///< per channel, += dz * (x - mean)
+  float* dz;       // (dy1 + dy2) where y > 0; may be dy1 or dy2
+  float* sum;      // per channel, += dz
+  float* product;  // per channel, += dz * (x - mean)
 };
 
 struct NormGradientArguments {
   const float* x;
   const float* dz;
   const float* mean;
-  const float* scale;  ///< per channel, as are slope and offset
+  const float* scale;  // per channel, as are slope and offset
   const float* slope;
   const float* offset;
-  float* dx;  ///< scale * dz + slope * (x - mean) + offset; may be dz
+  float* dx;  // scale * dz + slope * (x - mean) + offset; may be dz
 };
 
 struct Loops {
-  /// sum += x - shift, square += (x - shift)^2, per channel.
+  // sum += x - shift, square += (x - shift)^2, per channel.
   void (*moments)(Rows, const float* x, const float* shift, float* sum, float* square);
   void (*normalize)(Rows, const NormalizeArguments&);
   void (*normalize_relu)(Rows, const NormalizeArguments&);
   void (*norm_sums)(Rows, const NormSumsArguments&);
   void (*norm_gradient)(Rows, const NormGradientArguments&);
-  /// sum += x, per channel.
+  // sum += x, per channel.
   void (*column_sums)(Rows, const float* x, float* sum);
-  /// y += row, for every row.
+  // y += row, for every row.
   void (*add_row)(Rows, const float* row, float* y);
   void (*relu)(std::int64_t count, const float* x, float* y);
   void (*relu_gradient)(std::int64_t count, const float* y, const float* dy, float* dx);
   void (*add)(std::int64_t count, const float* a, const float* b, float* y);
   void (*add_relu)(std::int64_t count, const float* a, const float* b, float* y);
-  /// Where x > y: y = x and winner = tap.
+  // Where x > y: y = x and winner = tap.
   void (*max_update)(std::int64_t count, const float* x, std::uint8_t tap, float* y,
                      std::uint8_t* winner);
-  /// dx += dy where winner == tap.
+  // dx += dy where winner == tap.
   void (*max_gradient)(std::int64_t count, const float* dy, const std::uint8_t* winner,
                        std::uint8_t tap, float* dx);
 };
 
 const Loops& baseline_loops();
-/// The widest that this processor runs.
+// The widest that this processor runs.
 const Loops& best_loops();
 
 }  // namespace kolo::tensor::onednn

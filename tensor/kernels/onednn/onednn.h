@@ -48,9 +48,9 @@ class Onednn : public Backend {
                        float* weight_gradient, float* bias_gradient, const Tensor& dx) override;
 
  private:
-  /// At least `count` floats, contents undefined, good until the next call.
+  // At least `count` floats, contents undefined, good until the next call.
   float* scratch(std::int64_t count);
-  /// y over all rows of x, from scales per channel in scratch.
+  // y over all rows of x, from scales per channel in scratch.
   void normalize(const Tensor& x, const BatchNormForward& how, const Tensor& y);
 
   int threads_;

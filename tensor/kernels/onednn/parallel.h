@@ -22,7 +22,7 @@ void __tsan_release(void* address);
 
 namespace kolo::tensor::onednn {
 
-/// The thread sanitizer does not see how libgomp waits; these tell it what the runtime guarantees.
+// The thread sanitizer does not see how libgomp waits; these tell it what the runtime guarantees.
 inline void order_after([[maybe_unused]] void* job) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_acquire(job);
@@ -34,13 +34,13 @@ inline void order_before([[maybe_unused]] void* job) {
 #endif
 }
 
-/// Where part `part` of `parts` of `count` things begins; part `parts` is the end.
+// Where part `part` of `parts` of `count` things begins; part `parts` is the end.
 inline std::int64_t part_begin(std::int64_t count, int part, int parts) {
   return count * part / parts;
 }
 
-/// Calls work(part) for each part in [0, parts), each on a thread of its own; returns when all are
-/// done. `work` must not throw.
+// Calls work(part) for each part in [0, parts), each on a thread of its own; returns when all are
+// done. `work` must not throw.
 template <typename Work>
 void parallel(int parts, const Work& work) {
   if (parts == 1) {
@@ -64,8 +64,8 @@ void parallel(int parts, const Work& work) {
   order_after(&job);
 }
 
-/// Splits [0, count) evenly: work(begin, end) on each thread. Small loops stay on this thread:
-/// waking the others costs microseconds.
+// Splits [0, count) evenly: work(begin, end) on each thread. Small loops stay on this thread:
+// waking the others costs microseconds.
 template <typename Work>
 void parallel_ranges(int parts, std::int64_t count, std::int64_t floats_each, const Work& work) {
   constexpr std::int64_t kWorthwhile = 16384;

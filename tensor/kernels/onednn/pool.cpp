@@ -11,8 +11,8 @@ namespace kolo::tensor::onednn {
 
 namespace {
 
-/// Calls visit(output pixel, input pixel, tap) for the places of all windows of image n that lie
-/// inside, window by window.
+// Calls visit(output pixel, input pixel, tap) for the places of all windows of image n that lie
+// inside, window by window.
 template <typename Visit>
 void for_each_place(const PoolShape& pool, const Shape& in, const Shape& out, std::int64_t n,
                     const Visit& visit) {

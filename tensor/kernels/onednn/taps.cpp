@@ -8,8 +8,8 @@ namespace kolo::tensor::onednn {
 
 namespace {
 
-/// Output places along one axis, [begin, end), whose input at offset `tap` of the window is inside
-/// the image.
+// Output places along one axis, [begin, end), whose input at offset `tap` of the window is inside
+// the image.
 struct Axis {
   std::int64_t begin, end, shift;  // input = output * stride + shift
 
@@ -22,9 +22,9 @@ struct Axis {
   }
 };
 
-/// The runs of one tap: whole images at once where both lie alike, whole columns where rows of the
-/// image follow at equal distance even from one image to the next, single pixels of all images
-/// otherwise.
+// The runs of one tap: whole images at once where both lie alike, whole columns where rows of the
+// image follow at equal distance even from one image to the next, single pixels of all images
+// otherwise.
 void add_runs(const Conv2dShape& c, std::int64_t tap, std::vector<Run>& runs) {
   const Axis h(c.in_h, c.out_h(), tap / c.kernel, c), w(c.in_w, c.out_w(), tap % c.kernel, c);
   if (h.begin >= h.end || w.begin >= w.end) return;
@@ -50,7 +50,7 @@ void add_runs(const Conv2dShape& c, std::int64_t tap, std::vector<Run>& runs) {
   }
 }
 
-/// One multiplication that covers everything: nothing has to be cleared first.
+// One multiplication that covers everything: nothing has to be cleared first.
 bool is_plain(const Conv2dShape& c) { return c.kernel == 1 && c.stride == 1 && c.padding == 0; }
 
 }  // namespace

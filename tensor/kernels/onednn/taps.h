@@ -15,17 +15,17 @@
 
 namespace kolo::tensor::onednn {
 
-/// Pixels `in_begin + i * in_step` of the input meet `out_begin + i * out_step` of the output, for
-/// i < rows.
+// Pixels `in_begin + i * in_step` of the input meet `out_begin + i * out_step` of the output, for
+// i < rows.
 struct Run {
   std::int64_t tap;
   std::int64_t in_begin, in_step, out_begin, out_step, rows;
 };
 
-/// All runs of a convolution, ordered by tap.
+// All runs of a convolution, ordered by tap.
 std::vector<Run> tap_runs(const Conv2dShape& shape);
 
-/// True where runs are the faster way.
+// True where runs are the faster way.
 bool prefers_taps(const Conv2dShape& shape);
 
 void taps_forward(const Conv2dShape& shape, const float* x, const float* weight, float* y);

@@ -8,7 +8,7 @@
 
 namespace kolo::tensor::onednn {
 
-/// What all three passes of one convolution share. Weights may ask for `any` format.
+// What all three passes of one convolution share. Weights may ask for `any` format.
 struct ConvolutionDescription {
   dnnl::memory::desc x, weight, y;
   dnnl::memory::dims strides, padding;

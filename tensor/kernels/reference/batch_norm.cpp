@@ -11,7 +11,7 @@ namespace kolo::tensor {
 
 namespace {
 
-/// y from x and the statistics in `how`.
+// y from x and the statistics in `how`.
 void normalize(const Tensor& x, const BatchNormForward& how, const Tensor& y) {
   const std::int64_t channels = x.shape()[3];
   for (std::int64_t k = 0; k < x.count(); ++k) {

@@ -11,8 +11,8 @@ namespace kolo::tensor {
 
 namespace {
 
-/// Calls visit(output pixel, input pixel, tap): numbers of pixels in the whole batch, number of the
-/// tap in the window.
+// Calls visit(output pixel, input pixel, tap): numbers of pixels in the whole batch, number of the
+// tap in the window.
 template <typename Visit>
 void for_each_tap(const Conv2dShape& c, Visit visit) {
   std::int64_t out_pixel = 0;

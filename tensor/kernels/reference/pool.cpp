@@ -9,12 +9,12 @@ namespace kolo::tensor {
 
 namespace {
 
-/// One window: output (n, p, q, c).
+// One window: output (n, p, q, c).
 struct Window {
   std::int64_t n, p, q, c;
 };
 
-/// Calls visit(window, offset of its output).
+// Calls visit(window, offset of its output).
 template <typename Visit>
 void for_each_window(const Tensor& y, Visit visit) {
   const Shape& s = y.shape();
@@ -29,7 +29,7 @@ void for_each_window(const Tensor& y, Visit visit) {
   }
 }
 
-/// Offset of the input at place `tap` of a window, or -1 in the padding.
+// Offset of the input at place `tap` of a window, or -1 in the padding.
 std::int64_t input_offset(const PoolShape& pool, const Tensor& x, const Window& at,
                           std::int64_t tap) {
   const std::int64_t h = at.p * pool.stride - pool.padding + tap / pool.kernel;

@@ -10,7 +10,7 @@
 
 namespace kolo::train {
 
-/// A folder that goes with its files when the test ends.
+// A folder that goes with its files when the test ends.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -26,7 +26,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// MATLAB's numbers for classes of arrays and types of data.
+// MATLAB's numbers for classes of arrays and types of data.
 struct MatType {
   std::uint32_t array_class;
   std::uint32_t data_type;
