@@ -15,8 +15,7 @@ std::shared_ptr<std::byte> allocate_block(std::size_t bytes) {
   void* const base =
       mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) throw std::bad_alloc();
-  if (unit == kHugePage)
-    madvise(base, mapped, MADV_HUGEPAGE);  // a hint: if it fails, only speed is lost
+  if (unit == kHugePage) madvise(base, mapped, MADV_HUGEPAGE);  // a hint; failure costs only speed
   const auto address = reinterpret_cast<std::uintptr_t>(base);
   const std::size_t skip = (unit - address % unit) % unit;
   return {static_cast<std::byte*>(base) + skip,

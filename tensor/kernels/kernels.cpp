@@ -43,7 +43,7 @@ std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
   }
   throw std::invalid_argument(
-      fmt::format("there is no backend '{}' in this build; there is: {}", name, known));
+      fmt::format("there is no backend '{}' in this build; it has: {}", name, known));
 }
 
 }  // namespace kolo::tensor

@@ -1,12 +1,12 @@
 #pragma once
 
-// The seam between operations and what computes them.
+// Backend: the interface between operations and the kernels that compute them.
 //
-// An operation (ops/) knows shapes and derivatives and asks its backend to compute; a backend knows
-// neither tape nor parameters, only memory. One object per network, so that two networks in one
-// process share no state. Calls are made by one thread at a time; the backend spreads each over its
-// own threads, and returns when the result is there. The same inputs on the same number of threads
-// give the same bits.
+// An operation (ops/) knows shapes and derivatives, and calls its backend to compute. A backend
+// knows only memory, not the tape or the parameters. There is one object per network, so networks
+// in one process share no state. One thread at a time makes calls. The backend distributes each
+// call over its own threads, and returns when the result is complete. The same inputs on the same
+// number of threads give the same bits.
 //
 // A new backend is a file NAME.cpp here with the function `std::unique_ptr<Backend> make_NAME(int
 // threads)`, and one line in CMakeLists.txt.
@@ -51,7 +51,7 @@ struct BatchNormBackward {
   bool has_relu;
   const float* mean;
   const float* inverse_deviation;
-  Tensor residual_gradient;  // written unless empty: the gradient behind the ReLU
+  Tensor residual_gradient;  // output unless empty: the gradient at the input of the ReLU
   float* weight_gradient;
   float* bias_gradient;
 };
@@ -61,7 +61,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
   virtual int threads() const = 0;
-  // Makes the calling thread the one that computes; called by Network before each pass.
+  // Prepares the calling thread for computing. Network calls it before each pass.
   virtual void enter() {}
 
   // x, y: N, H, W, C; weight: [kernel][kernel][in][out]; bias: [out], may be null.
@@ -86,10 +86,10 @@ class Backend {
   virtual void relu_forward(const Tensor& x, const Tensor& y) = 0;
   // dx = dy where y > 0; dx may be dy.
   virtual void relu_backward(const Tensor& y, const Tensor& dy, const Tensor& dx) = 0;
-  // y = a + b, then ReLU if asked; y may be a or b.
+  // y = a + b, then ReLU if has_relu; y may be a or b.
   virtual void add_forward(const Tensor& a, const Tensor& b, bool has_relu, const Tensor& y) = 0;
 
-  // `winners`: for each output, the place of its maximum in the window (row * kernel + column).
+  // `winners`: for each output, the position of its maximum in the window (row * kernel + column).
   virtual void max_pool_forward(const PoolShape& pool, const Tensor& x, const Tensor& y,
                                 std::uint8_t* winners) = 0;
   virtual void max_pool_backward(const PoolShape& pool, const Tensor& dy,
@@ -101,7 +101,7 @@ class Backend {
   // weight: [out][in].
   virtual void linear_forward(const Tensor& x, const float* weight, const float* bias,
                               const Tensor& y) = 0;
-  // dx may be empty: not wanted.
+  // dx may be empty: then it is not computed.
   virtual void linear_backward(const Tensor& x, const float* weight, const Tensor& dy,
                                float* weight_gradient, float* bias_gradient, const Tensor& dx) = 0;
 };

@@ -8,8 +8,8 @@ namespace onednn {
 
 Onednn::Onednn(int threads) : threads_(threads), loops_(best_loops()) { enter(); }
 
-// The number of threads belongs to the calling thread in OpenMP: ranks as threads do not disturb
-// one another.
+// In OpenMP each calling thread has its own number of threads, so ranks that are threads of one
+// process do not affect each other.
 void Onednn::enter() { omp_set_num_threads(threads_); }
 
 float* Onednn::scratch(std::int64_t count) {

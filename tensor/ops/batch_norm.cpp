@@ -13,7 +13,8 @@
 // channel:
 //   dz = dy where y > 0;  dresidual = dz;  dbias = sum dz;  dweight = sum dz x^
 //   dx = weight / deviation * (dz - dbias / m - x^ * dweight / m)
-// Kept for it: x, y (its zeros are the mask) and two numbers per channel. (Ioffe, Szegedy 2015.)
+// Backward needs x, y (its zeros are the mask of the ReLU) and two numbers per channel. (Ioffe,
+// Szegedy 2015.)
 
 namespace kolo::tensor {
 
@@ -51,7 +52,7 @@ struct BatchNormNode : Node {
       y->gradients = std::move(dys);
       dys = {tape.take_gradient(*y)};
     }
-    // The first gradient's memory is written over where nobody else reads it.
+    // Overwrite the memory of the first gradient if no other tensor shares it.
     const Tensor spare =
         dys.front().is_sole_owner() ? dys.front() : Tensor(tape.pool(), x->data.shape());
     const bool has_residual = residual != nullptr && residual->needs_gradient;
@@ -87,7 +88,7 @@ void check(Tape& tape, const Value& x, const BatchNormParameters& ids, const Val
 void move_running(Parameters& p, const BatchNormParameters& ids, const Statistics& batch,
                   const Shape& x) {
   const auto values = static_cast<float>(x.count() / x[3]);
-  // One value per channel has no unbiased variance; its biased one, zero, stands in.
+  // With one value per channel there is no unbiased variance; use the biased one, zero.
   const float unbiased = values > 1 ? values / (values - 1) : 1.0F;
   float* const mean = p.buffer(ids.running_mean);
   float* const variance = p.buffer(ids.running_var);

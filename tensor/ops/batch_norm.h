@@ -1,4 +1,5 @@
-// Batch normalisation, with what ResNet puts behind it (add the residual, ReLU) in the same node.
+// Batch normalisation, fused with the operations that follow it in ResNet: addition of the residual
+// and ReLU.
 #pragma once
 
 #include "tensor/autograd.h"
@@ -11,8 +12,8 @@ struct BatchNormParameters {
 };
 
 // y = normalised(x) * weight + bias, then + residual (may be null), then max(., 0) if `has_relu`.
-// Training: statistics of this batch over N, H, W; running ones move by momentum 0.1 (variance
-// unbiased, as torch does). Evaluation: running statistics. eps is 1e-5.
+// Training uses the statistics of this batch over N, H, W, and updates the running ones with
+// momentum 0.1 (unbiased variance, as torch does). Evaluation uses the running ones. eps is 1e-5.
 Value batch_norm(Tape& tape, const Value& x, const BatchNormParameters& parameters,
                  const Value& residual, bool has_relu);
 

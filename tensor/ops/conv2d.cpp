@@ -11,7 +11,7 @@ namespace kolo::tensor {
 
 namespace {
 
-// dx = dy (*) weight turned round; dweight = x (*) dy; dbias = sum of dy.
+// dx = dy (*) rotated weight; dweight = x (*) dy; dbias = sum of dy; (*) is convolution.
 struct Conv2dNode : Node {
   Conv2dShape shape;
   ParameterId weight, bias;
@@ -23,7 +23,7 @@ struct Conv2dNode : Node {
     Parameters& p = tape.parameters();
     tape.backend().conv2d_backward_weight(shape, x->data, dy, p.gradient(weight),
                                           bias < 0 ? nullptr : p.gradient(bias));
-    // Before the data's gradient, so that communication may begin.
+    // Report before computing the gradient of x, so that communication can begin.
     if (bias >= 0) tape.finished(bias);
     tape.finished(weight);
     if (!x->needs_gradient) return;

@@ -6,7 +6,7 @@
 
 namespace kolo::tensor {
 
-// The same in both directions of the image.
+// Each setting is the same in both dimensions of the image.
 struct Conv2dSettings {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;

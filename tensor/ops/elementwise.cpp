@@ -20,7 +20,7 @@ struct ReluNode : Node {
   }
 };
 
-// da = db = dy, behind the ReLU if there is one.
+// da = db = dy, masked by the ReLU if there is one.
 struct AddNode : Node {
   Value a, b, y;
   bool has_relu = false;

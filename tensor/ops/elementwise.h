@@ -4,8 +4,7 @@
 
 namespace kolo::tensor {
 
-// max(x, 0), in place where nobody else can see the difference: x must not be used after this
-// call.
+// max(x, 0), in place if no other tensor shares the memory. So x must not be used after this call.
 Value relu(Tape& tape, const Value& x);
 
 // a + b of equal shapes; then max(., 0) if `has_relu`.

@@ -38,7 +38,7 @@ struct AveragePoolNode : Node {
   }
 };
 
-// Copies between an image and its rows in torch's order; `is_back` from the rows to the image.
+// Copies an image to rows in torch's order; with `is_back` from the rows to the image.
 void copy_rows(const Tensor& image, const Tensor& rows, bool is_back) {
   const Shape& s = image.shape();
   float* row = rows.data();

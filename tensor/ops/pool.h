@@ -12,8 +12,8 @@ Value max_pool2d(Tape& tape, const Value& x, std::int64_t kernel, std::int64_t s
 // Mean over H and W: N, H, W, C -> N, C.
 Value global_average_pool(Tape& tape, const Value& x);
 
-// N, H, W, C -> N, C * H * W in torch's order (channel outermost), so that a linear layer's
-// columns mean the same.
+// N, H, W, C -> N, C * H * W in torch's order (channel outermost), so that the columns of a linear
+// layer have the same meaning as in torch.
 Value flatten(Tape& tape, const Value& x);
 
 }  // namespace kolo::tensor

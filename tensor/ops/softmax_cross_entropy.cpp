@@ -11,8 +11,8 @@ namespace kolo::tensor {
 
 namespace {
 
-// dlogits = (softmax - one at the label) / divisor, already there after forward: it costs nothing
-// then.
+// dlogits = (softmax - one at the label) / divisor. Forward computes it, where it costs almost
+// nothing.
 struct LossNode : Node {
   Value logits;
   Tensor gradient;
@@ -20,8 +20,8 @@ struct LossNode : Node {
   void backward(Tape&) override { logits->gradients.push_back(gradient); }
 };
 
-// One sample's loss, undivided; writes its gradient. The largest logit is subtracted first, so
-// nothing overflows.
+// Returns the loss of one sample, not divided, and writes its gradient. Subtracts the largest logit
+// first, to avoid overflow.
 double sample_loss(const float* logits, std::int64_t classes, std::int32_t label, double divisor,
                    float* gradient) {
   const float largest = *std::max_element(logits, logits + classes);

@@ -63,12 +63,12 @@ TEST_CASE("a network refuses batches of another size than their labels") {
                     "a batch needs at least one sample");
 }
 
-TEST_CASE("shapes and backends that cannot be are refused") {
+TEST_CASE("invalid shapes and unknown backends are rejected") {
   CHECK_THROWS_WITH((Shape{2, 0}), "a dimension of size 0 is not possible");
   CHECK_THROWS_WITH((Shape{1, 1, 1, 1, 1}), "a shape has at most 4 dimensions, not 5");
   CHECK(Shape{64, 8, 8, 256}.text() == "64x8x8x256");
   CHECK_THROWS_WITH(make_backend("abacus", 1),
-                    ContainsSubstring("there is no backend 'abacus' in this build; there is: ") &&
+                    ContainsSubstring("there is no backend 'abacus' in this build; it has: ") &&
                         ContainsSubstring("reference"));
   CHECK_THROWS_WITH(make_backend("reference", 0),
                     "backend reference: at least one thread is needed, not 0");

@@ -1,8 +1,7 @@
 // Batch normalisation in two passes over memory each way; the formulas are in ops/batch_norm.cpp.
 //
-// Rows are shared out among the threads; each sums its own in floats, 256 rows at a time, and these
-// partial sums are added in double, in the order of the threads: accurate, and the same bits every
-// time.
+// Each thread sums its rows in floats, 256 rows at a time. The partial sums are added in double, in
+// the order of the threads. So the result is accurate, and has the same bits every time.
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kRowsAtOnce = 256;
 
-// Two sums per channel: `visit(first row, rows, first, second)` adds those of some rows.
+// Computes two sums per channel. `visit(first row, rows, first, second)` adds some rows to them.
 template <typename Visit>
 std::vector<double> summed(int threads, std::int64_t rows, std::int64_t channels,
                            const Visit& visit) {
@@ -59,7 +58,7 @@ void Onednn::normalize(const Tensor& x, const BatchNormForward& how, const Tenso
 
 void Onednn::batch_norm_training(const Tensor& x, const BatchNormForward& how, const Tensor& y) {
   const std::int64_t channels = x.shape()[3], rows = x.count() / channels;
-  const float* const shift = x.data();  // near the mean, so that squares do not cancel
+  const float* const shift = x.data();  // close to the mean, which avoids cancellation
   const std::vector<double> sums =
       summed(threads_, rows, channels,
              [&](std::int64_t row, std::int64_t count, float* sum, float* square) {
@@ -84,8 +83,8 @@ void Onednn::batch_norm_evaluation(const Tensor& x, const BatchNormForward& how,
 void Onednn::batch_norm_backward(const Tensor& x, const Tensor& y, std::span<const Tensor> dys,
                                  const BatchNormBackward& how, const Tensor& dx) {
   const std::int64_t channels = x.shape()[3], rows = x.count() / channels;
-  // The gradient behind the ReLU: wanted by the residual, or else on its way to dx in the same
-  // place.
+  // The gradient at the input of the ReLU. It is an output if there is a residual; else dx
+  // overwrites it.
   float* const dz = how.residual_gradient.is_empty() ? dx.data() : how.residual_gradient.data();
   const std::vector<double> sums =
       summed(threads_, rows, channels,

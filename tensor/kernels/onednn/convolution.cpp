@@ -1,7 +1,7 @@
-// Images are NHWC and weights HWIO, as everywhere. oneDNN's kernels want the weights in blocks of
-// their own, another kind for each pass, so they are reordered before (after) each: less than 1 %
-// of a step, because only layers with large images and thus few weights come here (taps.h has the
-// others).
+// Images are NHWC and weights HWIO. oneDNN's kernels need the weights in a blocked format, a
+// different one for each pass, so they are reordered before or after each pass. This costs less
+// than 1 % of a step: only layers with large images, thus few weights, use these kernels (for the
+// others see taps.h).
 
 #include "tensor/kernels/onednn/convolution.h"
 
@@ -35,7 +35,7 @@ memory::desc plain_weight(const Conv2dShape& c) {
   return {{c.out, c.in, c.kernel, c.kernel}, memory::data_type::f32, memory::format_tag::hwio};
 }
 
-// Memory that grows to what was asked for, shared by all primitives: one runs at a time.
+// Scratch memory that grows on demand. All primitives share it, since only one runs at a time.
 class Scratch {
  public:
   memory shaped(const memory::desc& description, const dnnl::engine& engine) {
@@ -55,7 +55,7 @@ class Scratch {
   std::size_t size_ = 0;
 };
 
-// Both ways between plain and the kernel's weights, and the kernel.
+// One pass: the kernel, and the reorders between plain weights and its format.
 struct Pass {
   dnnl::primitive kernel;
   dnnl::reorder reorder;

@@ -1,6 +1,6 @@
 #pragma once
 
-// oneDNN's direct convolutions, made once per shape and kept.
+// oneDNN's direct convolutions, created once per shape and cached.
 
 #include <map>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace kolo::tensor::onednn {
 
-// The primitives of one network. The number of threads is fixed when a shape is first met.
+// The primitives of one network. The number of threads is fixed at the first use of a shape.
 class Convolutions {
  public:
   Convolutions();

@@ -14,7 +14,7 @@ struct Matrix {
 };
 
 // c[m][n] = a[m][k] b[k][n], plus c if `accumulates`; a transposed matrix is stored as [k][m] or
-// [n][k]. Throws std::runtime_error if oneDNN refuses.
+// [n][k]. Throws std::runtime_error if oneDNN fails.
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix a, Matrix b, bool accumulates,
               float* c, std::int64_t c_stride);
 

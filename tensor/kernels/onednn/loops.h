@@ -1,16 +1,16 @@
 #pragma once
 
-// The loops of the onednn backend that are not matrix multiplications, over rows of channels (NHWC:
-// a pixel is a row). Compiled once per vector width from loops.inc; best_loops asks the processor.
+// The loops of the onednn backend except matrix multiplications. They run over rows of channels (in
+// NHWC a pixel is a row). Compiled once per vector width from loops.inc; best_loops selects one.
 //
-// All of them are bound by memory, so each does everything that can be done while a row is in
+// All loops are limited by memory bandwidth, so each does as much as possible while a row is in
 // cache.
 
 #include <cstdint>
 
 namespace kolo::tensor::onednn {
 
-// `rows` rows of `channels` floats, one after another, in every array that is not per channel.
+// The size of every array that is not per channel: `rows` consecutive rows of `channels` floats.
 struct Rows {
   std::int64_t rows, channels;
 };
@@ -21,7 +21,7 @@ struct NormalizeArguments {
   const float* mean;      // per channel, as are scale and bias
   const float* scale;
   const float* bias;
-  float* y;  // (x - mean) * scale + bias + residual, then ReLU if asked
+  float* y;  // (x - mean) * scale + bias + residual, then optionally ReLU
 };
 
 struct NormSumsArguments {
@@ -69,7 +69,7 @@ struct Loops {
 };
 
 const Loops& baseline_loops();
-// The widest that this processor runs.
+// The loops with the widest vectors that this processor supports.
 const Loops& best_loops();
 
 }  // namespace kolo::tensor::onednn

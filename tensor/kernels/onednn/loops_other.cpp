@@ -1,4 +1,4 @@
-// Processors of which no vector width is known: the baseline serves.
+// Selects the baseline loops on processors other than x86-64.
 #include "tensor/kernels/onednn/loops.h"
 
 namespace kolo::tensor::onednn {

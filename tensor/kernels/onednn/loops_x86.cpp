@@ -1,5 +1,5 @@
-// Which loops this x86-64 processor can run. Compiled without any special flag: it decides before
-// they are called.
+// Selects the loops that this x86-64 processor can run. Compiled without vector flags, because it
+// runs before the selection.
 #include "tensor/kernels/onednn/loops.h"
 
 namespace kolo::tensor::onednn {

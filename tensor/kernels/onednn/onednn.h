@@ -1,7 +1,7 @@
 #pragma once
 
-// The fast backend on CPUs: oneDNN's matrix multiplication and convolution, and loops of our own
-// for the rest. Which method serves which convolution: prefers_taps in taps.h.
+// Fast CPU backend: oneDNN's matrix multiplication and convolution, and our own loops for the rest.
+// prefers_taps (taps.h) chooses the method of a convolution.
 
 #include <vector>
 
@@ -48,9 +48,9 @@ class Onednn : public Backend {
                        float* weight_gradient, float* bias_gradient, const Tensor& dx) override;
 
  private:
-  // At least `count` floats, contents undefined, good until the next call.
+  // At least `count` floats, contents undefined, valid until the next call.
   float* scratch(std::int64_t count);
-  // y over all rows of x, from scales per channel in scratch.
+  // Computes y for all rows of x. Keeps the scales per channel in scratch memory.
   void normalize(const Tensor& x, const BatchNormForward& how, const Tensor& y);
 
   int threads_;

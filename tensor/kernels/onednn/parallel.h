@@ -1,11 +1,11 @@
 #pragma once
 
-// Runs a loop on the threads that oneDNN computes with.
+// Parallel loops on the threads of oneDNN's OpenMP runtime.
 //
-// oneDNN of the distributions runs on GNU OpenMP, whose threads spin for a while after each piece
-// of work. Threads of our own would fight with them for the cores, so we must use theirs: through
-// libgomp's entry point, because a compiler's own OpenMP (clang's) may bring a second runtime into
-// the process.
+// oneDNN as packaged by the distributions uses GNU OpenMP, whose threads spin for a while after
+// each piece of work. Threads of our own would compete with them for the cores, so we use the same
+// ones. We call libgomp's entry point directly, because a compiler's own OpenMP (clang's) may load
+// a second runtime.
 
 #include <cstdint>
 
@@ -22,7 +22,8 @@ void __tsan_release(void* address);
 
 namespace kolo::tensor::onednn {
 
-// The thread sanitizer does not see how libgomp waits; these tell it what the runtime guarantees.
+// The thread sanitizer does not see libgomp's synchronization. These functions declare the
+// happens-before edges that libgomp guarantees.
 inline void order_after([[maybe_unused]] void* job) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_acquire(job);
@@ -34,13 +35,13 @@ inline void order_before([[maybe_unused]] void* job) {
 #endif
 }
 
-// Where part `part` of `parts` of `count` things begins; part `parts` is the end.
+// First index of part `part`, if `count` items are split into `parts` parts; for `parts`: the end.
 inline std::int64_t part_begin(std::int64_t count, int part, int parts) {
   return count * part / parts;
 }
 
-// Calls work(part) for each part in [0, parts), each on a thread of its own; returns when all are
-// done. `work` must not throw.
+// Calls work(part) for each part in [0, parts), each on its own thread. Returns when all are done.
+// `work` must not throw.
 template <typename Work>
 void parallel(int parts, const Work& work) {
   if (parts == 1) {
@@ -54,7 +55,7 @@ void parallel(int parts, const Work& work) {
   const auto body = [](void* data) {
     order_after(data);
     const Job& mine = *static_cast<Job*>(data);
-    // The runtime may give fewer threads than asked for.
+    // The runtime may provide fewer threads than requested.
     const int threads = omp_get_num_threads();
     for (int part = omp_get_thread_num(); part < mine.parts; part += threads) (*mine.work)(part);
     order_before(data);
@@ -64,8 +65,8 @@ void parallel(int parts, const Work& work) {
   order_after(&job);
 }
 
-// Splits [0, count) evenly: work(begin, end) on each thread. Small loops stay on this thread:
-// waking the others costs microseconds.
+// Splits [0, count) evenly and calls work(begin, end) on each thread. Small loops stay on this
+// thread, since waking the others costs microseconds.
 template <typename Work>
 void parallel_ranges(int parts, std::int64_t count, std::int64_t floats_each, const Work& work) {
   constexpr std::int64_t kWorthwhile = 16384;

@@ -8,8 +8,8 @@ namespace kolo::tensor::onednn {
 
 namespace {
 
-// Output places along one axis, [begin, end), whose input at offset `tap` of the window is inside
-// the image.
+// Output positions along one axis, [begin, end), whose input at offset `tap` of the window is
+// inside the image.
 struct Axis {
   std::int64_t begin, end, shift;  // input = output * stride + shift
 
@@ -22,9 +22,9 @@ struct Axis {
   }
 };
 
-// The runs of one tap: whole images at once where both lie alike, whole columns where rows of the
-// image follow at equal distance even from one image to the next, single pixels of all images
-// otherwise.
+// Adds the runs of one tap. Merges pixels into the longest possible run with a constant step: all
+// pixels if input and output have the same layout; columns of all images if the distance between
+// rows is constant across images; else one pixel position of all images.
 void add_runs(const Conv2dShape& c, std::int64_t tap, std::vector<Run>& runs) {
   const Axis h(c.in_h, c.out_h(), tap / c.kernel, c), w(c.in_w, c.out_w(), tap % c.kernel, c);
   if (h.begin >= h.end || w.begin >= w.end) return;
@@ -50,7 +50,7 @@ void add_runs(const Conv2dShape& c, std::int64_t tap, std::vector<Run>& runs) {
   }
 }
 
-// One multiplication that covers everything: nothing has to be cleared first.
+// True if one multiplication computes the whole output, so that it need not be cleared first.
 bool is_plain(const Conv2dShape& c) { return c.kernel == 1 && c.stride == 1 && c.padding == 0; }
 
 }  // namespace
@@ -96,7 +96,8 @@ void taps_backward_weight(const Conv2dShape& c, const float* x, const float* dy,
                {dy + run->out_begin * c.out, run->out_step * c.out}, accumulates, to, c.out);
       accumulates = true;
     }
-    if (!accumulates) std::fill_n(to, c.in * c.out, 0.0F);  // a tap that never meets the image
+    if (!accumulates)
+      std::fill_n(to, c.in * c.out, 0.0F);  // a tap that is always outside the image
   }
 }
 

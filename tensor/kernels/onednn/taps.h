@@ -1,12 +1,13 @@
 #pragma once
 
-// Convolution as matrix multiplications, one for each run of (output pixel, input pixel) pairs that
-// share a place of the window (a tap): no copy, no padding multiplied, the batch is part of the
-// rows.
+// Convolution as matrix multiplications.
 //
-// It is the best way for 1 x 1 windows, and for small images: at 2 x 2 pixels 5/9 of a padded 3 x 3
-// window lies outside, at one pixel 8/9, and a direct convolution, which works image by image,
-// reads all weights again for each.
+// A tap is a position in the window. There is one multiplication per run of (output pixel, input
+// pixel) pairs of a tap. It needs no copy, does not multiply padding, and the rows span the batch.
+//
+// This is the fastest method for 1 x 1 windows and for small images. At 2 x 2 pixels 5/9 of a
+// padded 3 x 3 window are outside of the image, at one pixel 8/9. And a direct convolution works
+// image by image, and reads all weights again for each.
 
 #include <cstdint>
 #include <vector>
@@ -15,8 +16,8 @@
 
 namespace kolo::tensor::onednn {
 
-// Pixels `in_begin + i * in_step` of the input meet `out_begin + i * out_step` of the output, for
-// i < rows.
+// Pairs of pixels: `in_begin + i * in_step` of the input and `out_begin + i * out_step` of the
+// output, for i < rows.
 struct Run {
   std::int64_t tap;
   std::int64_t in_begin, in_step, out_begin, out_step, rows;
@@ -25,7 +26,7 @@ struct Run {
 // All runs of a convolution, ordered by tap.
 std::vector<Run> tap_runs(const Conv2dShape& shape);
 
-// True where runs are the faster way.
+// True if this method is faster than the direct convolution.
 bool prefers_taps(const Conv2dShape& shape);
 
 void taps_forward(const Conv2dShape& shape, const float* x, const float* weight, float* y);

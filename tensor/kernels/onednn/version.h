@@ -1,14 +1,14 @@
 #pragma once
 
-// oneDNN 2 (Debian 12) and 3 (Debian 13, Ubuntu 24.04) differ in how a primitive is described: 2
-// has an operation's description and then a primitive's, 3 makes the latter at once. This is the
-// only place that knows.
+// The differences between oneDNN 2 (Debian 12) and 3 (Debian 13, Ubuntu 24.04). In version 2 a
+// primitive descriptor is created from an operation descriptor; in version 3 it is created
+// directly. No other file depends on the version.
 
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace kolo::tensor::onednn {
 
-// What all three passes of one convolution share. Weights may ask for `any` format.
+// The parameters that all three passes of a convolution share. The format of weights may be `any`.
 struct ConvolutionDescription {
   dnnl::memory::desc x, weight, y;
   dnnl::memory::dims strides, padding;

@@ -1,5 +1,5 @@
-// Batch normalisation; the formulas are in ops/batch_norm.cpp. Sums in double: the statistics are
-// then as good as exact.
+// Batch normalisation; the formulas are in ops/batch_norm.cpp. Sums are in double, so the
+// statistics are almost exact.
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace kolo::tensor {
 
 namespace {
 
-// y from x and the statistics in `how`.
+// Computes y from x and the statistics in `how`.
 void normalize(const Tensor& x, const BatchNormForward& how, const Tensor& y) {
   const std::int64_t channels = x.shape()[3];
   for (std::int64_t k = 0; k < x.count(); ++k) {
@@ -76,8 +76,7 @@ void Reference::batch_norm_backward(const Tensor& x, const Tensor& y, std::span<
     const float gradient = dz(k);
     const float mean_part = how.bias_gradient[c] / values;
     const float slope_part = normalized(k) * how.weight_gradient[c] / values;
-    // Last reads of this element are above: dx and the residual's gradient may be the memory of a
-    // dy.
+    // Write only after the reads above: dx and the residual's gradient may share memory with a dy.
     if (!how.residual_gradient.is_empty()) how.residual_gradient.data()[k] = gradient;
     dx.data()[k] = how.weight[c] * how.inverse_deviation[c] * (gradient - mean_part - slope_part);
   }

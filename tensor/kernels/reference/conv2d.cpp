@@ -1,5 +1,5 @@
-// Convolution as its definition: y[n, p, q, o] = bias[o] + sum over r, s, i of x[n, p S - P + r, q
-// S - P + s, i] w[o, i, r, s].
+// Convolution by its definition, with stride S and padding P:
+//   y[n, p, q, o] = bias[o] + sum over r, s, i of x[n, p S - P + r, q S - P + s, i] w[o, i, r, s].
 //
 // All three passes visit the same (output pixel, tap) pairs, whose input pixel is inside the image.
 
@@ -11,8 +11,8 @@ namespace kolo::tensor {
 
 namespace {
 
-// Calls visit(output pixel, input pixel, tap): numbers of pixels in the whole batch, number of the
-// tap in the window.
+// Calls visit(output pixel, input pixel, tap). Pixels are numbered in the whole batch, taps in the
+// window.
 template <typename Visit>
 void for_each_tap(const Conv2dShape& c, Visit visit) {
   std::int64_t out_pixel = 0;

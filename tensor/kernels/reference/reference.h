@@ -1,9 +1,9 @@
 #pragma once
 
-// The backend that the others are held against: plain loops over plain NHWC memory, no dependency,
-// one thread.
+// Reference backend, for comparison with the others: plain loops over plain NHWC memory, no
+// dependency, one thread.
 //
-// Convolution weights lie as [h][w][I][O], so that the innermost loops run along memory.
+// Convolution weights are stored as [h][w][I][O], so the innermost loops access consecutive memory.
 
 #include "tensor/kernels/kernels.h"
 
