@@ -1,5 +1,4 @@
-// The arenas: their order, their names, what they import and export, and where initial values come
-// from.
+// Tests of the arena: order, names, import and export, initial values.
 
 #include <algorithm>
 #include <cmath>
@@ -61,7 +60,7 @@ TEST_CASE("layers register the names and shapes of torchvision") {
   CHECK_THROWS_WITH(p.find("third.weight"), "the model has no parameter named third.weight");
 }
 
-TEST_CASE("what was imported in torchvision's order is exported the same") {
+TEST_CASE("values imported in torchvision's order are exported unchanged") {
   Network network = make_network(norm_model(), "reference");
   Parameters& p = network.parameters();
   const ParameterId id = p.find("second.weight");
@@ -82,7 +81,7 @@ TEST_CASE("initial values depend on seed and name alone, and have the right spre
   const auto weight = values_of(first.parameters(), "second.weight");
   CHECK(weight == values_of(second.parameters(), "second.weight"));
   CHECK(weight != values_of(other.parameters(), "second.weight"));
-  // The very numbers, so that a platform that makes others is found out.
+  // Exact numbers, to detect a platform with other results.
   CHECK(weight[0] == 0x1.079a8p-6F);
   CHECK(weight[1] == 0x1.8bebbep-6F);
   double square = 0;
@@ -97,7 +96,7 @@ TEST_CASE("initial values depend on seed and name alone, and have the right spre
   CHECK(values_of(first.parameters(), "first_norm.bias") == std::vector<float>(16, 0.0F));
 }
 
-TEST_CASE("a model that forgets or repeats a parameter is refused by name") {
+TEST_CASE("a model that omits or repeats a parameter gets an error with its name") {
   const auto with = [](const Recipe& recipe) {
     return make_network({"broken", {4, 4, 3}, recipe}, "reference");
   };

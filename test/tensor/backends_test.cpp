@@ -1,4 +1,4 @@
-// Each backend against the reference: the same model, the same numbers, every result.
+// Each backend against the reference: same model, same numbers, all results.
 
 #include <algorithm>
 #include <cmath>
@@ -24,21 +24,21 @@ double distance(std::span<const float> expected, std::span<const float> actual) 
   return far / largest;
 }
 
-// Three only where there are as many cores: oneDNN's threads wait for one another by spinning.
+// Three threads only on as many cores, because oneDNN's threads spin while they wait.
 std::vector<int> thread_counts() {
   if (kolo::test::kIsThreadSanitized) return {2};
   if (std::thread::hardware_concurrency() < 3) return {1, 2};
   return {1, 2, 3};
 }
 
-// The reference is no other than itself, and one thread: nothing for the thread sanitizer.
+// The thread sanitizer skips the reference: it has one thread, and would be compared with itself.
 std::vector<std::string> backends_under_test() {
   std::vector<std::string> names = backend_names();
   if (kolo::test::kIsThreadSanitized) std::erase(names, "reference");
   return names;
 }
 
-// Several steps of plain gradient descent on both, so that what a pass leaves behind counts too.
+// Several steps of gradient descent on both, so that state left by a pass is compared too.
 void compare(const SmallModel& model, const std::string& backend, int threads, int batch_size) {
   Network expected = make_network(model, "reference", 1);
   Network actual = make_network(model, backend, threads);
@@ -86,7 +86,7 @@ TEST_CASE("every backend computes what the reference computes") {
   }
 }
 
-TEST_CASE("large batches are shared among threads without a seam") {
+TEST_CASE("large batches are split among threads without an error at the borders") {
   const auto backend = GENERATE(from_range(backends_under_test()));
   for (const int threads : thread_counts()) {
     compare(two_convolutions("3x3 on two by two", {2, 2, 32}, 32, {3, 1, 1, false}), backend,

@@ -1,4 +1,4 @@
-// What a trainer relies on: hooks, memory, and the same bits every time.
+// The guarantees for a trainer: hooks, memory, reproducible bits.
 
 #include <algorithm>
 #include <thread>
@@ -20,7 +20,7 @@ std::vector<float> copy(std::span<const float> values) { return {values.begin(),
 
 }  // namespace
 
-TEST_CASE("every gradient is announced once, in arena order, and is final then") {
+TEST_CASE("every gradient is reported once, in arena order, when it is final") {
   const auto backend = GENERATE(from_range(backend_names()));
   for (const SmallModel& model : some_models()) {
     Network network = make_network(model, backend);
@@ -67,7 +67,7 @@ TEST_CASE("the same inputs give the same bits") {
   }
 }
 
-TEST_CASE("networks on threads of one process do not disturb one another") {
+TEST_CASE("networks on threads of one process do not affect each other") {
   const auto backend = GENERATE(from_range(backend_names()));
   const int threads = GENERATE(1, 2);
   const SmallModel model = normalized("norm, addition and relu", {8, 8, 3}, 32, true);
@@ -129,7 +129,7 @@ TEST_CASE("evaluation keeps no activations, and changes nothing") {
 }
 
 TEST_CASE("padding counts neither in the loss nor in gradients") {
-  // Without normalisation a sample stands alone: 3 real ones and 2 of padding are the 3 alone.
+  // Without normalisation samples are independent: 3 real ones with 2 of padding equal the 3 alone.
   const SmallModel model = two_convolutions("3x3 padded", {5, 6, 3}, 8, {3, 1, 1, false});
   RandomBatch padded(model.image, 5, kClasses, 1);
   RandomBatch real = padded;

@@ -1,7 +1,7 @@
 // Each operation's gradient against finite differences.
 //
-// For a random direction v of one parameter w: (L(w + h v) - L(w - h v)) / 2h must be gradient . v.
-// One number per parameter checks all of its elements at once, and rounding averages out over them.
+// For a random direction v of one parameter w, (L(w + h v) - L(w - h v)) / 2h must equal gradient .
+// v. So one number checks all elements of a parameter, and rounding errors average out.
 
 #include <cmath>
 
@@ -16,7 +16,7 @@ double loss_at(Network& network, const RandomBatch& batch) {
   return network.forward(batch.view(), Mode::training).loss;
 }
 
-// gradient . v by finite differences; values are restored.
+// Computes gradient . v by finite differences, and restores the values.
 double difference(Network& network, const RandomBatch& batch, std::span<float> values,
                   const std::vector<float>& direction, float step) {
   const std::vector<float> before(values.begin(), values.end());
@@ -31,8 +31,8 @@ double difference(Network& network, const RandomBatch& batch, std::span<float> v
   return (sides[1] - sides[0]) / (2 * static_cast<double>(step));
 }
 
-// Elements of unit length times the size of the gradient, half along it: an angle that leaves
-// something to measure.
+// A random direction of unit length, close to the gradient, so that the product is large enough to
+// measure.
 std::vector<float> direction_near(std::span<const float> gradient, std::mt19937& random) {
   std::normal_distribution<float> normal;
   std::vector<float> direction(gradient.size());
@@ -51,7 +51,7 @@ std::vector<float> direction_near(std::span<const float> gradient, std::mt19937&
 void check_gradients(const SmallModel& model, const std::string& backend, unsigned seed) {
   Network network = make_network(model, backend, 1, seed);
   RandomBatch batch(model.image, 8, kClasses, seed);
-  batch.labels[1] = -1;  // padding takes part in nothing but the statistics
+  batch.labels[1] = -1;  // padding counts only in the statistics
   batch.divisor = 7;
   std::mt19937 random(seed);
   loss_at(network, batch);
@@ -66,8 +66,8 @@ void check_gradients(const SmallModel& model, const std::string& backend, unsign
     for (std::size_t i = 0; i < count; ++i) {
       expected += static_cast<double>(gradient[i]) * static_cast<double>(direction[i]);
     }
-    // Where a ReLU switches between both sides, the wide step is off by what it crossed; the narrow
-    // one crosses less and rounds more. A wrong derivative is wrong in both.
+    // Two step widths. If a ReLU switches between the two sides, the wide step has an error; the
+    // narrow step has a smaller one, but more rounding. A wrong derivative fails with both.
     const auto values = p.values().subspan(begin, count);
     const double wide = difference(network, batch, values, direction, 2e-3F);
     const double narrow = difference(network, batch, values, direction, 5e-4F);

@@ -1,4 +1,4 @@
-// What does not fit is refused, with a message that says what was expected.
+// Invalid shapes are rejected with a message that says what was expected.
 
 #include "tensor/ops/linear.h"
 #include "tensor/ops/softmax_cross_entropy.h"
@@ -23,7 +23,7 @@ struct Bench {
 
 }  // namespace
 
-TEST_CASE("operations refuse shapes that do not fit, and say which") {
+TEST_CASE("operations reject shapes that do not fit, and name them") {
   Bench b;
   CHECK_THROWS_WITH(conv2d(b.tape, b.image({2, 8, 8, 3}), b.weight, -1, {3, 1, 1, false}),
                     "conv2d: weight: expected shape 8x3x3x3, got 8x4x3x3");
@@ -41,7 +41,7 @@ TEST_CASE("operations refuse shapes that do not fit, and say which") {
                     "global_average_pool: the input must be N x H x W x C, got 2x4");
 }
 
-TEST_CASE("the loss refuses labels that do not fit") {
+TEST_CASE("the loss rejects labels that do not fit") {
   Bench b;
   const std::vector<std::int32_t> labels{0, 5};
   CHECK_THROWS_WITH(softmax_cross_entropy(b.tape, b.image({2, 5}), labels, 2),
@@ -51,7 +51,7 @@ TEST_CASE("the loss refuses labels that do not fit") {
   CHECK_THROWS_AS(softmax_cross_entropy(b.tape, b.image({2, 6}), labels, 0), std::invalid_argument);
 }
 
-TEST_CASE("a network refuses batches of another size than their labels") {
+TEST_CASE("a network rejects batches whose images and labels differ in number") {
   const SmallModel model = two_convolutions("1x1", {3, 2, 1}, 4, {1, 1, 0, false});
   Network network = make_network(model, "reference");
   RandomBatch batch(model.image, 4, kClasses, 1);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Models of a few numbers, one for each operation, so that every derivative lies on the way from
-// some parameter to the loss.
+// Small models, one for each operation, in which every derivative is on the path from some
+// parameter to the loss.
 
 #include <functional>
 #include <memory>
@@ -29,7 +29,7 @@ class FunctionModel : public Model {
   Forward forward_;
 };
 
-// Registers layers and says how they follow one another.
+// Registers layers, and returns the forward function that connects them.
 using Recipe = std::function<FunctionModel::Forward(Parameters&)>;
 
 struct SmallModel {
@@ -66,8 +66,7 @@ struct RandomBatch {
 
 inline constexpr int kClasses = 5;
 
-// conv (k, stride, padding, bias) from `in` to `mid` channels, a second one of the same kind to
-// `mid`, then to classes.
+// A 3x3 convolution to `mid` channels, one with the given settings, then a layer to the classes.
 inline SmallModel two_convolutions(const char* name, Shape image, std::int64_t mid,
                                    Conv2dSettings settings) {
   return {name, image, [=](Parameters& p) -> FunctionModel::Forward {
@@ -80,7 +79,8 @@ inline SmallModel two_convolutions(const char* name, Shape image, std::int64_t m
           }};
 }
 
-// conv, norm with the given end, conv; `residual`: the second norm adds the first one's output.
+// Convolution, normalisation with ReLU, convolution, normalisation, then a layer to the classes.
+// With `residual` the second normalisation adds the output of the first, and applies ReLU.
 inline SmallModel normalized(const char* name, Shape image, std::int64_t mid, bool residual) {
   return {name, image, [=](Parameters& p) -> FunctionModel::Forward {
             const Conv2d first(p, "first", image[2], mid, {3, 1, 1, false});
@@ -112,7 +112,7 @@ inline SmallModel pooled(const char* name, Shape image, std::int64_t mid, std::i
           }};
 }
 
-// Every operation at shapes that are awkward for a vector machine; `mid` channels inside.
+// Every operation at sizes that are not multiples of a vector; `mid` inner channels.
 inline std::vector<SmallModel> small_models(std::int64_t mid) {
   return {
       two_convolutions("3x3 padded", {5, 6, 3}, mid, {3, 1, 1, false}),
