@@ -3,8 +3,8 @@
 #
 #   train/compare.sh [options of kolo-train compare]      --help lists them
 #
-# Installs what is missing, builds kolo-train, and runs `kolo-train compare`. Paths in options, and the report folder, are
-# relative to where you are.
+# Installs missing packages, builds kolo-train, and runs `kolo-train compare`. Paths in options, and the report folder, are
+# relative to the current folder.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,7 +19,7 @@ for word in "$@"; do
   exit 0
 done
 
-# What kolo-train would refuse after the whole build. A test holds these against its --help.
+# Options and values, checked here because kolo-train could reject them only after the build. A test compares them with its --help.
 with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds
   --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
   --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
@@ -47,7 +47,7 @@ refuse() {
 
 # is_in WORD LIST
 is_in() {
-  # shellcheck disable=SC2086,SC2116 # of words on several lines it makes one line
+  # shellcheck disable=SC2086,SC2116 # joins words on several lines to one line
   case " $(echo $2) " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
@@ -57,7 +57,7 @@ listed() {
   echo $1 | sed 's/ /, /g'
 }
 
-# meant WORD LIST: "; did you mean X?", or nothing; the nearest, by the rule of transports/base/suggestion.h.
+# meant WORD LIST: prints "; did you mean X?" or nothing. X is the nearest word, by the rule of transports/base/suggestion.h.
 meant() {
   # shellcheck disable=SC2086 # words
   printf '%s\n' $2 | awk -v word="$1" '
@@ -99,7 +99,7 @@ require_word_of_arm() {
     servers=* | optimizer=*) ;;
     *=*)
       [ -n "$(meant "${2%%=*}=" 'servers= optimizer=')" ] ||
-        refuse "$1: '$3' sets $2, but arms differ in their strategy alone: give --${2%%=*} once, for every arm"
+        refuse "$1: '$3' sets $2, but arms may differ in their strategy only: give --${2%%=*} once, for every arm"
       ;;
   esac
   refuse "$1: unknown word '$2' in '$3'; ps takes $(listed "$words_of_ps")$(meant "$2" "$words_of_ps")"
@@ -140,8 +140,8 @@ require_report_folder() {
   [ -n "$2" ] || refuse "$1: expected a folder; --no-report writes none"
   place=$2
   while [ ! -e "$place" ]; do place=$(dirname -- "$place"); done
-  [ -d "$place" ] || refuse "$1: the folder '$2' cannot be written: '$place' is no folder"
-  [ -w "$place" ] || refuse "$1: the folder '$2' cannot be written: '$place' is not yours to write in"
+  [ -d "$place" ] || refuse "$1: the folder '$2' cannot be written: '$place' is not a folder"
+  [ -w "$place" ] || refuse "$1: the folder '$2' cannot be written: '$place' is not writable"
 }
 
 require_dataset() {
@@ -151,7 +151,7 @@ require_dataset() {
   esac
 }
 
-# check_value NAME VALUE, whichever of its names was given
+# check_value NAME VALUE; NAME may be any spelling of the option
 check_value() {
   case "$1" in
     --n_gpus | --n-gpus) plain=--ranks ;;
@@ -201,7 +201,7 @@ if command -v ccache >/dev/null 2>&1; then
   export CMAKE_CXX_COMPILER_LAUNCHER="${CMAKE_CXX_COMPILER_LAUNCHER-ccache}"
 fi
 
-# How far ninja has come, of a line "[12/340] ...": on a terminal in one line that is replaced, else at each tenth.
+# Shows the progress of ninja from a line "[12/340] ...": on a terminal in one line that is overwritten, else at each tenth.
 show() {
   place=${1%%]*}
   if [ -t 2 ]; then
@@ -215,7 +215,7 @@ show() {
   echo "kolo: building, $place" >&2
 }
 
-# What it reads goes into the log.
+# Copies standard input to the log, and shows the progress.
 log_and_show() {
   tenths=0
   while IFS= read -r line || [ -n "$line" ]; do
@@ -227,8 +227,8 @@ log_and_show() {
   [ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
-# Runs what it is given, logged; true where that went well. A pipe's status is that of its end, so the command's comes by
-# another way, where its output cannot be taken for it.
+# Runs a command with its output in the log; returns whether it succeeded. The status of a pipe is that of its last command, so
+# the status comes through file descriptor 3, where the output cannot be mistaken for it.
 logged() {
   went=$({ { if "$@" 2>&1 3>&-; then echo well >&3; fi; } | log_and_show; } 3>&1 >&2)
   [ "$went" = well ]
@@ -240,7 +240,7 @@ mkdir -p "$build"
 if ! { logged cmake -S "$root" --preset release &&
   logged cmake --build "$build" --parallel "$(nproc)" --target kolo-train; }; then
   tail -n 15 "$log" >&2
-  echo "kolo: the build failed; all of it is in $log" >&2
+  echo "kolo: the build failed; the whole log is in $log" >&2
   exit 1
 fi
 

@@ -1,7 +1,6 @@
 # cmake -DSOURCE=DIR -DOUT=FILE -DVERSION=V -DCOMPILER=C -P version.cmake
 #
-# Writes what the program knows of its own making; touches the file only where that has changed, so that nothing is compiled
-# without need.
+# Writes version, commit and compiler into a C++ file. Changes the file only if they have changed, to avoid recompiling.
 cmake_policy(VERSION 3.25)
 set(commit "unknown")
 find_package(Git QUIET)

@@ -109,13 +109,13 @@ class CompareScript(unittest.TestCase):
                              (["--dataset=svhn:"], "--dataset: unknown 'svhn:'"), (["--transport", "pigeon"], "--transport: unknown 'pigeon'"),
                              (["foo"], "compare does not expect 'foo'"), (["--ranks", "2", "*"], "compare does not expect '*'"), ([""], "expect ''"),
                              (["-n", "2"], "compare does not expect '-n'"),
-                             (["--strategies", "ring:lr=0.1,ps"], "'ring:lr=0.1' sets lr=0.1, but arms differ in their strategy alone: give --lr once"),
+                             (["--strategies", "ring:lr=0.1,ps"], "'ring:lr=0.1' sets lr=0.1, but arms may differ in their strategy only: give --lr once"),
                              (["--strategies=ring,ps:shardd"], "unknown word 'shardd' in 'ps:shardd'; ps takes dedicated, sharded, everywhere, "
                                                                "servers=N, optimizer=worker, optimizer=server; did you mean sharded?"),
                              (["--strategies=ps:server=3"], "unknown word 'server=3'"), (["--strategies=ps:servers=0"], "servers=0: expected a number"),
                              (["--strategies=ring:sharded"], "'ring:sharded': ring takes no words"),
-                             (["--report", "/dev/full"], "--report: the folder '/dev/full' cannot be written: '/dev/full' is no folder"),
-                             (["--report=/dev/full/here"], "'/dev/full' is no folder"), (["--report", ""], "--report: expected a folder"),
+                             (["--report", "/dev/full"], "--report: the folder '/dev/full' cannot be written: '/dev/full' is not a folder"),
+                             (["--report=/dev/full/here"], "'/dev/full' is not a folder"), (["--report", ""], "--report: expected a folder"),
                              (["--dataset", "svhn:/nope"], "--dataset: there is no folder '/nope'"),
                              (["--dataset=svhn:/dev/full"], "--dataset: there is no folder '/dev/full'"),
                              (["--transport=smh"], "did you mean shm?"), (["--transport", "*"], "--transport: unknown '*'")):
@@ -151,7 +151,7 @@ class CompareScript(unittest.TestCase):
                 self.assert_refused(ended)
                 self.assertIn("error 40 of 40", ended.stderr)
                 self.assertNotIn("error 2 of 40", ended.stderr)
-                self.assertIn(f"kolo: the build failed; all of it is in {self.log}", ended.stderr)
+                self.assertIn(f"kolo: the build failed; the whole log is in {self.log}", ended.stderr)
                 self.assertIn("error 2 of 40", self.log.read_text())
 
     def test_a_build_that_cannot_be_configured_is_not_tried(self):
