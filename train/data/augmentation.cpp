@@ -10,7 +10,7 @@ namespace kolo::train {
 void augment(const Augmentation& augmentation, const ImageShape& shape, std::uint64_t seed,
              std::int64_t epoch, std::int64_t index, std::span<std::uint8_t> pixels) {
   if (augmentation.crop_padding <= 0) return;
-  // 2^40 samples and 2^24 epochs have numbers of their own.
+  // Unique for up to 2^40 samples and 2^24 epochs.
   const auto place = (static_cast<std::uint64_t>(epoch) << 40) + static_cast<std::uint64_t>(index);
   Random random(seed, Purpose::augmentation, place);
   const auto choices = static_cast<std::uint32_t>(2 * augmentation.crop_padding + 1);

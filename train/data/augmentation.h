@@ -1,5 +1,4 @@
-// Light augmentation of training samples: a random shift, by padding and cropping back. Off unless
-// asked for.
+// Augmentation of training samples: a random shift, as padding and cropping. Off by default.
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,13 @@
-// Which samples each rank gets in each iteration.
+// Batch plan: which samples each rank gets in each iteration.
 //
-// The samples of an epoch are put into an order that depends on (seed, epoch) alone. Iteration i
-// takes the i-th slice of global_batch samples of that order, and that slice, the *global batch*,
-// is cut into one share per rank. So the samples of an iteration, taken together, are the same for
-// every number of ranks: one rank and eight train on the same batches. The last slice of an epoch
-// may be short; shares differ by one sample at the most, and may then be empty. Who computes a
-// gradient divides by the size of the global batch, never by that of the share: then the sum over
-// ranks is the mean over the global batch.
+// The order of an epoch's samples depends only on (seed, epoch). Iteration i takes the i-th slice
+// of global_batch samples, the *global batch*. It is split into one share per rank. So the samples
+// of an iteration, over all ranks, are the same for every number of ranks. The last slice of an
+// epoch may be short. Shares differ by at most one sample, and may then be empty. A rank divides
+// its gradient by the size of the global batch, not of its share. Then the sum over ranks is the
+// mean over the global batch.
 //
-// Evaluation uses the same plan without shuffling: each sample is counted once, on whichever rank.
+// Evaluation uses the same plan without shuffling, so each sample counts once.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +22,20 @@ struct OrderRange {
   bool operator==(const OrderRange&) const = default;
 };
 
-// The permutation of an epoch (Fisher and Yates): the same on every rank and platform. `samples`
-// is below 2^32.
+// The permutation of an epoch (Fisher-Yates shuffle), the same on every rank and platform.
+// `samples` is below 2^32.
 std::vector<std::uint32_t> epoch_order(std::int64_t samples, std::uint64_t seed,
                                        std::int64_t epoch);
 
-// Rank `rank`'s part of `whole`: parts are adjacent, in the order of ranks, and differ by one at
-// the most.
+// The part of `whole` that belongs to `rank`. Parts are adjacent, in rank order, and differ by at
+// most one.
 constexpr OrderRange share_of(OrderRange whole, int rank, int ranks) {
   const std::int64_t from = whole.count * rank / ranks;
   const std::int64_t to = whole.count * (rank + 1) / ranks;
   return {whole.begin + from, to - from};
 }
 
-// Pure arithmetic; a value.
+// Pure arithmetic; a plain value.
 class BatchPlan {
  public:
   // Throws DataError: no samples, more ranks than samples, or a global batch that leaves a rank
@@ -45,12 +44,12 @@ class BatchPlan {
 
   std::int64_t samples() const { return samples_; }
   int ranks() const { return ranks_; }
-  // As given; the last iteration of an epoch may have fewer.
+  // The size given to the constructor; the last iteration of an epoch may have fewer samples.
   std::int64_t global_batch() const { return global_batch_; }
   std::int64_t iterations_per_epoch() const;
-  // The global batch of an epoch's iteration; throws std::invalid_argument beyond the epoch's end.
+  // The global batch of an iteration; throws std::invalid_argument beyond the end of the epoch.
   OrderRange global(std::int64_t iteration) const;
-  // One rank's share of it.
+  // One rank's share of the global batch.
   OrderRange local(std::int64_t iteration, int rank) const;
 
  private:

@@ -8,8 +8,8 @@
 namespace kolo::train {
 namespace {
 
-// `open` gets what follows the colon; `argument` is its name in messages, and empty where there is
-// none.
+// A row of the table. `open` gets the text after the colon. `argument` is its name in messages,
+// empty if the scheme has no argument.
 struct Row {
   std::string_view scheme;
   std::string_view argument;
@@ -71,11 +71,11 @@ std::vector<DatasetScheme> dataset_schemes() {
 void check_sample_request(const Dataset& dataset, std::int64_t index,
                           std::span<const std::uint8_t> pixels) {
   if (index < 0 || index >= dataset.size()) {
-    throw std::invalid_argument(fmt::format("{}: sample {} was asked for, but there are {}",
+    throw std::invalid_argument(fmt::format("{}: sample {} was requested, but there are {}",
                                             dataset.description(), index, dataset.size()));
   }
   if (static_cast<std::int64_t>(pixels.size()) != dataset.shape().elements()) {
-    throw std::invalid_argument(fmt::format("{}: room for {} bytes, but a sample has {}",
+    throw std::invalid_argument(fmt::format("{}: the buffer has {} bytes, but a sample has {}",
                                             dataset.description(), pixels.size(),
                                             dataset.shape().elements()));
   }

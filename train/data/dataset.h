@@ -1,8 +1,7 @@
-// What a data set is to the rest: samples of one shape, found by index.
+// Interface of data sets: samples of one shape, accessed by index.
 //
-// A specification names it: "digits" (rendered by the program, always there) or "svhn:DIR" (files).
-// To add one, write its two files and one row of the table in dataset.cpp; train/README.md has the
-// steps.
+// A specification names a data set: "digits" (rendered by the program, always available) or
+// "svhn:DIR" (files). To add one, see train/README.md.
 #pragma once
 
 #include <array>
@@ -16,8 +15,8 @@
 
 namespace kolo::train {
 
-// Data that is missing, damaged or not what it claims to be. The message names the file or flag
-// and what was expected.
+// Error: data is missing, damaged or of the wrong kind. The message names the file or flag, and
+// what was expected.
 class DataError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -48,39 +47,38 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
 
-  // What it is and where from, for reports: "digits (rendered, seed 1)".
+  // Name and source, for reports: "digits (rendered, seed 1)".
   virtual std::string description() const = 0;
   virtual std::int64_t size() const = 0;
   virtual int classes() const = 0;
   virtual ImageShape shape() const = 0;
   virtual Normalization normalization() const = 0;
   // Writes sample `index` as height x width x channels bytes and returns its label in [0,
-  // classes()). Throws std::invalid_argument where the index or the size of `pixels` is wrong.
+  // classes()). Throws std::invalid_argument if the index or the size of `pixels` is wrong.
   virtual int get(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
 };
 
-// What does not depend on the kind of data set. A size of 0 means all there is (or the data set's
-// own default).
+// Options for all kinds of data sets. A size of 0 means all samples, or the data set's default.
 struct DatasetOptions {
   std::uint64_t seed = 1;  // of rendered data; data read from files ignores it
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
 };
 
-// Opens one split of the data set that `specification` names. Throws DataError: an unknown scheme
-// (the message lists the known ones), missing or damaged files, or a size beyond what there is.
+// Opens one split of the data set that `specification` names. Throws DataError for an unknown
+// scheme (the message lists the known ones), missing or damaged files, or more samples than exist.
 std::unique_ptr<Dataset> open_dataset(std::string_view specification, Split split,
                                       const DatasetOptions& options = {});
 
-// One line per scheme: how it is written, and what it is.
+// Help line of a scheme: how to write it, and what it is.
 struct DatasetScheme {
   std::string_view usage;
   std::string_view summary;
 };
 std::vector<DatasetScheme> dataset_schemes();
 
-// Throws std::invalid_argument unless `index` and the size of `pixels` fit the data set: what each
-// get() begins with.
+// Throws std::invalid_argument unless `index` and the size of `pixels` fit the data set. Every
+// get() begins with this check.
 void check_sample_request(const Dataset& dataset, std::int64_t index,
                           std::span<const std::uint8_t> pixels);
 

@@ -49,7 +49,7 @@ std::unique_ptr<Dataset> open_digits(std::string_view, Split split, const Datase
   if (size == 0) size = is_train ? kDigitsTrainSize : kDigitsTestSize;
   if (size > std::int64_t{1} << 31) {
     throw DataError(fmt::format(
-        "data set 'digits': at most 2147483648 {} samples can be rendered, {} were asked for",
+        "data set 'digits': at most 2147483648 {} samples can be rendered, {} were requested",
         name_of(split), size));
   }
   return std::make_unique<Digits>(split, size, options.seed);

@@ -46,8 +46,8 @@ StrokeDistanceField strokes_of(const Scene& scene) {
   return field;
 }
 
-// How far `position` is into the line at every multiple of `spacing`: 1 on it, 0 more than a pixel
-// away.
+// Coverage of a grid line: 1 if `position` is on a multiple of `spacing`, 0 if it is more than a
+// pixel away.
 float line_at(float position, float spacing) {
   const float phase = position - spacing * std::floor(position / spacing);
   return std::clamp(1.2f - std::min(phase, spacing - phase), 0.0f, 1.0f);
@@ -68,7 +68,7 @@ float joint_weight(const Scene& scene, float x, float y) {
       const float along = x + scene.joint_offset + (odd ? spacing : 0.0f);
       return std::max(line_at(y + scene.joint_offset, spacing), line_at(along, 2 * spacing));
     }
-    case Wall::plaque: {  // what lies outside the plaque has the joint's colour
+    case Wall::plaque: {  // outside of the plaque: the colour of joints
       const float margin = 0.35f * scene.joint_offset - 1;
       const float inside =
           std::min({x - margin, kSide - margin - x, y - margin, kSide - margin - y});
@@ -121,7 +121,7 @@ void paint_wall(const Scene& scene, Random& random, Canvas& canvas) {
 
 void paint_ink(const Scene& scene, Canvas& canvas) {
   const StrokeDistanceField field = strokes_of(scene);
-  // 1 well inside the line that lies `outwards` pixels around the strokes, 0 well outside.
+  // Coverage: 1 inside the strokes grown by `outwards` pixels, 0 outside, with a soft edge.
   const auto cover = [&](float distance, float outwards) {
     return std::clamp(0.5f - (distance - outwards) / scene.softness, 0.0f, 1.0f);
   };

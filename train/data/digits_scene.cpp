@@ -6,7 +6,8 @@
 namespace kolo::train {
 namespace {
 
-// Brightness and two colour differences (JPEG's), which can be drawn apart.
+// A colour from brightness and two colour differences (as in JPEG), which can be drawn
+// independently.
 Colour colour_of(float brightness, float blueness, float redness) {
   return {brightness + 1.402f * redness, brightness - 0.344f * blueness - 0.714f * redness,
           brightness + 1.772f * blueness};
@@ -19,8 +20,8 @@ Colour draw_tint(Random& random, float brightness) {
   return colour_of(brightness, blueness, random.uniform(-spread, spread));
 }
 
-// Ink and wall differ in brightness by the contrast drawn, in whichever direction there is room for
-// it.
+// Draws the contrast in brightness between ink and wall. Its sign is chosen so that both stay in
+// range.
 void draw_colours(Random& random, Scene& scene) {
   const float wall = random.uniform(30, 225);
   const float low = random.chance(0.25f) ? 24.0f : 48.0f;
@@ -40,7 +41,7 @@ void draw_frame(Random& random, Frame& frame) {
   frame.scale = height / kGlyphHeight;
   frame.aspect = random.uniform(0.72f, 1.2f);
   frame.slant = random.chance(0.3f) ? random.uniform(-0.1f, 0.4f) : random.uniform(-0.08f, 0.08f);
-  // Rotation by rational sine and cosine: exact everywhere, where sin() and cos() are not.
+  // Rotation by rational sine and cosine: the same on every platform, unlike sin() and cos().
   const float half =
       random.chance(0.2f) ? random.uniform(-0.17f, 0.17f) : random.uniform(-0.06f, 0.06f);
   frame.sine = 2 * half / (1 + half * half);

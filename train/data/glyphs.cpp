@@ -9,7 +9,7 @@
 namespace kolo::train {
 namespace {
 
-// "@6" is the 6 turned by half a turn, as many number makers do it.
+// The paths of ten digits. "@6" is the 6 rotated by half a turn, common in real house numbers.
 using Design = std::array<std::string_view, 10>;
 
 constexpr Design kGrotesque = {
@@ -95,8 +95,7 @@ constexpr Design kGeometric = {
 constexpr std::array kDesigns = {kGrotesque, kOctagon, kHandwritten, kSerif, kGeometric};
 constexpr int kPiecesPerCurve = 7;
 
-// Reads one path and gives its segments. The paths are constants of this file, so a fault in one is
-// a bug.
+// Parses one path into segments. The paths are constants of this file, so an error in one is a bug.
 class PathReader {
  public:
   explicit PathReader(std::string_view path) : rest_(path) {}

@@ -1,8 +1,8 @@
-// The digits 0 to 9 as strokes, in several designs of our own.
+// The digits 0 to 9 as strokes, in several designs.
 //
-// A design is ten paths in the little language of SVG (M, L, C with absolute numbers) on a cell of
-// 60 x 100 units, y downwards. A path is the line that a pen's centre follows; how thick the pen
-// is, and how it is turned, is the renderer's choice.
+// A design is ten SVG paths (M, L, C with absolute numbers) on a cell of 60 x 100 units, y
+// downwards. A path is the centre line of the pen. The renderer chooses the pen's thickness and
+// rotation.
 #pragma once
 
 #include <span>
@@ -27,8 +27,8 @@ inline constexpr float kGlyphHeight = 100;
 // Number of designs.
 int glyph_designs();
 
-// The strokes of `digit` (0..9) in `design`, curves flattened. The span lives as long as the
-// program. Thread-safe. Throws std::invalid_argument when there is no such digit or design.
+// The strokes of `digit` (0..9) in `design`, with curves flattened. The span is valid as long as
+// the program runs. Thread-safe. Throws std::invalid_argument for an unknown digit or design.
 std::span<const Segment> glyph(int design, int digit);
 
 }  // namespace kolo::train

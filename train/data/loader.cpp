@@ -99,7 +99,7 @@ void Loader::prepare_epoch(std::int64_t epoch, const std::stop_token& stop) {
   }
 }
 
-// False when told to stop.
+// Prepares one batch. Returns false if the thread must stop.
 bool Loader::fill(Minibatch& batch, const std::vector<std::uint32_t>& order,
                   const std::stop_token& stop) {
   const OrderRange share = plan_.local(batch.iteration, settings_.rank);

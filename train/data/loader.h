@@ -1,9 +1,9 @@
-// Prepares batches ahead, off the training thread.
+// Loader: prepares batches in advance, on its own thread.
 //
-// One thread walks the plan, takes this rank's samples from the data set, augments and normalises
-// them, and keeps up to `depth` finished batches waiting. Batches are swapped, not copied, so
-// nothing is allocated once it runs. What the thread throws is thrown by next(); the destructor
-// stops it within one sample.
+// The thread follows the plan, reads this rank's samples from the data set, augments and normalises
+// them, and keeps up to `depth` batches ready. Batches are swapped, not copied, so nothing is
+// allocated in the steady state. next() rethrows exceptions of the thread. The destructor stops the
+// thread within one sample.
 #pragma once
 
 #include <condition_variable>
@@ -23,10 +23,10 @@ namespace kolo::train {
 struct Minibatch {
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;         // within the epoch
-  std::int64_t global_count = 0;      // samples of all ranks together: what the loss is divided by
+  std::int64_t global_count = 0;      // samples of all ranks together: the divisor of the loss
   std::vector<std::int64_t> samples;  // indices in the data set; empty: no share in this one
   std::vector<float> images;          // samples, height, width, channels; normalised
-  std::vector<std::int32_t> labels;   // one a sample
+  std::vector<std::int32_t> labels;   // one per sample
 };
 
 struct LoaderSettings {
@@ -35,22 +35,22 @@ struct LoaderSettings {
   bool is_shuffled = true;  // false: the data set's order, for evaluation
   std::int64_t first_epoch = 0;
   std::int64_t epochs = 1;
-  int depth = 3;  // batches that wait, at the most
+  int depth = 3;  // maximum number of ready batches
   Augmentation augmentation{};
   std::int64_t timeout_ms = 120'000;  // how long next() waits for one batch
 };
 
-// One consumer. The data set is borrowed and outlives the loader.
+// For one consumer. The data set is borrowed and must outlive the loader.
 class Loader {
  public:
-  // Starts the thread. Throws std::invalid_argument for settings that make no sense.
+  // Starts the thread. Throws std::invalid_argument for invalid settings.
   Loader(const Dataset& dataset, const BatchPlan& plan, const LoaderSettings& settings);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  // Swaps the next batch into `batch`, whose memory is used again. False, once and for all, after
-  // the last epoch. Throws what preparing it threw, or DataError when the timeout passes.
+  // Swaps the next batch into `batch`, whose memory is reused. Returns false after the last epoch,
+  // from then on. Throws the exception of the preparing thread, or DataError on a timeout.
   bool next(Minibatch& batch);
 
  private:
@@ -62,7 +62,7 @@ class Loader {
   const Dataset& dataset_;
   BatchPlan plan_;
   LoaderSettings settings_;
-  std::vector<float> normalised_;  // for each channel, what each of the 256 bytes becomes
+  std::vector<float> normalised_;  // for each channel, the value of each of the 256 bytes
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -73,7 +73,7 @@ class Loader {
   bool is_finished_ = false;
   std::exception_ptr failure_;
 
-  std::jthread thread_;  // last: starts when all else is there, and stops before it goes
+  std::jthread thread_;  // last member: starts after and stops before all others
 };
 
 }  // namespace kolo::train

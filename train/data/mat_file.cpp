@@ -38,8 +38,7 @@ bool read_header(std::ifstream& file, const std::string& name) {
   const std::string_view order(header.data() + 126, 2);
   if (order != "IM" && order != "MI") {
     throw DataError(fmt::format(
-        "'{}' is not a MATLAB 5 file: its header does not end with the mark of the byte order",
-        name));
+        "'{}' is not a MATLAB 5 file: its header does not end with the byte order mark", name));
   }
   return order == "IM";
 }
@@ -76,7 +75,7 @@ class Framing {
   static constexpr std::uint32_t kMatrix = 14;
   static constexpr std::uint32_t kCompressed = 15;
 
-  // The parts of an array that is not compressed (flags, dimensions, name, data), each padded to 8
+  // Checks the parts of an uncompressed array (flags, dimensions, name, data), each padded to 8
   // bytes.
   void check_matrix(std::int64_t position, std::int64_t end) {
     while (position < end) position += kTagBytes + (tag_at(position, end).length + 7) / 8 * 8;
@@ -126,7 +125,8 @@ void check_mat_framing(const std::filesystem::path& path) {
   const auto kind = std::filesystem::status(path, error).type();
   using Type = std::filesystem::file_type;
   if (kind == Type::fifo || kind == Type::socket || kind == Type::character) {
-    throw DataError(fmt::format("'{}' is no file: reading it could wait for ever", name));
+    throw DataError(
+        fmt::format("'{}' is not a regular file: reading it could block forever", name));
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw DataError(fmt::format("'{}' cannot be opened: {}", name, std::strerror(errno)));

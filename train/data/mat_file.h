@@ -1,10 +1,10 @@
-// MATLAB 5 files: the little that a data set needs of them.
+// Reader of MATLAB 5 files, as far as data sets need it.
 //
-// check_mat_framing is our own: it walks the file's tags (type, length), which finds a truncated
-// download at once and by name, where libraries return zeros, a bare "error", or ask for gigabytes;
-// and it inflates what is compressed once, to the checksum at its end, which matio does not look at
-// (1.5.23 fills up with what it finds). read_mat_variable goes through matio, and in a build
-// without matio is the clear error that says so (mat_file_absent.cpp).
+// check_mat_framing is our own code. It walks the tags of the file (type, length), so it finds a
+// truncated download at once. Libraries return zeros, an unspecific error, or allocate gigabytes in
+// that case. It also inflates compressed data once, up to the checksum at the end, which matio does
+// not check (1.5.23). read_mat_variable uses matio. In a build without matio it throws an error
+// that says so (mat_file_absent.cpp).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace kolo::train {
 
-// A numeric array, first dimension innermost ("column-major"), elements as they are in memory.
+// A numeric array, column-major; the elements are in the machine's byte order.
 struct MatArray {
   std::vector<std::int64_t> dimensions;
   std::string element;  // MATLAB's name: "uint8", "double", ...
@@ -25,16 +25,16 @@ struct MatArray {
   std::string text() const;
 };
 
-// Throws DataError unless the file can be opened, begins as a MATLAB 5 file, is as long as its
-// tags say, and what is compressed can be inflated.
+// Throws DataError unless the file can be opened, begins as a MATLAB 5 file, is as long as its tags
+// say, and its compressed data can be inflated.
 void check_mat_framing(const std::filesystem::path& path);
 
-// Why the next `bytes` of `file` are not one whole zlib stream; empty where they are, and in a
-// build without matio.
+// Returns why the next `bytes` of `file` are not one complete zlib stream. Empty if they are, and
+// in a build without matio.
 std::string why_not_inflated(std::istream& file, std::int64_t bytes);
 
-// Reads one variable. Throws DataError naming the file and the variable: not there, not a real
-// numeric array, damaged, or a build without matio.
+// Reads one variable. Throws DataError with the file and the variable if it is missing, not a real
+// numeric array, or damaged, and in a build without matio.
 MatArray read_mat_variable(const std::filesystem::path& path, std::string_view variable);
 
 }  // namespace kolo::train

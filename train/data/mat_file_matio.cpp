@@ -1,4 +1,4 @@
-// read_mat_variable through matio.
+// read_mat_variable with matio.
 #include <fmt/format.h>
 #include <matio.h>
 #include <zlib.h>
@@ -52,15 +52,15 @@ std::string_view element_name(matio_classes type) {
 // Deflate cannot shrink data by more than this factor.
 constexpr std::size_t kLargestCompression = 1032;
 
-// Bytes that the variable's own description asks for; refuses one that a file of this length cannot
-// hold, before memory is asked for.
+// The size of a variable according to its description. Throws if a file of this length cannot
+// contain it, before memory is allocated.
 std::size_t bytes_of(const matvar_t& variable, std::size_t file_bytes, const std::string& what) {
   std::size_t bytes = Mat_SizeOfClass(variable.class_type);
   for (int i = 0; i < variable.rank; ++i) {
     const std::size_t size = variable.dims[i];
     if (size != 0 && bytes > kLargestCompression * file_bytes / size) {
       throw DataError(fmt::format(
-          "{} is damaged: it claims to hold more than a file of {} bytes can", what, file_bytes));
+          "{} is damaged: its size is more than a file of {} bytes can contain", what, file_bytes));
     }
     bytes *= size;
   }
@@ -96,7 +96,7 @@ std::string why_not_inflated(std::istream& file, std::int64_t bytes) {
   }
   if (status == Z_BUF_ERROR) return "it ends too early";
   if (status != Z_STREAM_END) return stream.msg != nullptr ? stream.msg : zError(status);
-  return bytes > 0 || stream.avail_in > 0 ? "something follows its end" : "";
+  return bytes > 0 || stream.avail_in > 0 ? "extra bytes follow its end" : "";
 }
 
 MatArray read_mat_variable(const std::filesystem::path& path, std::string_view variable) {

@@ -39,8 +39,8 @@ std::uint32_t Random::bits() {
   return block_[static_cast<std::size_t>(used_++)];
 }
 
-// Lemire, "Fast random integer generation in an interval", 2019: a multiplication, and a division
-// only when it may matter.
+// Lemire, "Fast random integer generation in an interval", 2019: one multiplication, and a division
+// only if the result could be biased.
 std::uint32_t Random::below(std::uint32_t bound) {
   if (bound == 0) throw std::invalid_argument("Random::below: the bound must be positive");
   std::uint64_t product = std::uint64_t{bits()} * bound;

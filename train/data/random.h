@@ -1,11 +1,10 @@
-// Random numbers that are a pure function of where they are drawn.
+// Counter-based random numbers: a pure function of (seed, purpose, index, draw).
 //
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC
 // 2011): a keyed bijection of a counter. The key is the seed; the counter is (draw, purpose,
-// index). So sample 4711 of the test set, the permutation of epoch 3 and the crop of sample 17 in
-// epoch 2 each have their own sequence, which no other draw can disturb, which is the same on every
-// platform, and which no rank needs to have walked through. Cost: about 10 ns per four numbers, 48
-// bytes.
+// index). So each sample, each permutation of an epoch and each crop has its own sequence. It is
+// independent of other draws, the same on every platform, and starts anywhere at no cost. Cost:
+// about 10 ns per four numbers, 48 bytes.
 #pragma once
 
 #include <array>
@@ -13,7 +12,7 @@
 
 namespace kolo::train {
 
-// What a sequence is for; two purposes never share numbers, whatever their seed and index.
+// Purpose of a sequence. Sequences of different purposes are independent, for any seed and index.
 enum class Purpose : std::uint32_t {
   digits_train = 1,
   digits_test = 2,

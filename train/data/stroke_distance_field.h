@@ -1,8 +1,8 @@
-// How far each pixel of a small image is from the edge of a set of strokes.
+// Signed distance field of strokes: the distance of each pixel of a small image to the edge.
 //
-// Negative inside, positive outside, in pixels, and capped at kFarAway. From this one field come
-// the filled digit, its outline, its hollow form and its shadow, with edges as soft as one likes.
-// Each stroke is looked at only near itself: some 100 pixels a segment.
+// Negative inside, positive outside, in pixels, and at most kFarAway. The filled digit, its
+// outline, its hollow form and its shadow are computed from this field, with edges of any softness.
+// A segment updates only the pixels near it, about 100.
 #pragma once
 
 #include <array>

@@ -47,13 +47,13 @@ class Svhn final : public Dataset {
   Samples samples_;
 };
 
-// The official name, or else the one file whose name contains it.
+// Finds the file with the official name, or else the only file whose name contains it.
 fs::path find_file(const fs::path& directory, Split split) {
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
     throw DataError(
         fmt::format("data set 'svhn:{0}': '{0}' {1}", directory.string(),
-                    error ? "cannot be looked into: " + error.message() : "is not a directory"));
+                    error ? "cannot be listed: " + error.message() : "is not a directory"));
   }
   const std::string stem = fmt::format("{}_32x32", name_of(split));
   if (fs::path official = directory / (stem + ".mat"); fs::exists(official, error)) return official;
@@ -72,8 +72,8 @@ fs::path find_file(const fs::path& directory, Split split) {
   if (variants.size() > 1) {
     std::sort(variants.begin(), variants.end());
     throw DataError(
-        fmt::format("data set 'svhn:{0}': no {1}.mat, and more than one that could be meant: {2}; "
-                    "leave one in '{0}'",
+        fmt::format("data set 'svhn:{0}': there is no {1}.mat, but several candidates: {2}; "
+                    "keep one of them in '{0}'",
                     directory.string(), stem, fmt::join(variants, ", ")));
   }
   return directory / variants.front();
@@ -133,7 +133,7 @@ Samples read_file(const fs::path& path, std::int64_t wanted) {
   }
   const std::int64_t available = x.dimensions[3];
   if (wanted > available) {
-    throw DataError(fmt::format("'{}' has {} samples, but {} were asked for", path.string(),
+    throw DataError(fmt::format("'{}' has {} samples, but {} were requested", path.string(),
                                 available, wanted));
   }
   Samples samples{{}, read_labels(path, available)};

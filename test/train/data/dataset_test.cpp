@@ -35,7 +35,7 @@ TEST_CASE("sizes that cannot be are refused") {
         "all");
   CHECK(refusal("digits", {.train_size = std::int64_t{1} << 40}) ==
         "data set 'digits': at most 2147483648 train samples can be rendered, 1099511627776 were "
-        "asked for");
+        "requested");
 }
 
 TEST_CASE("the list of data sets says how each is written") {

@@ -105,7 +105,7 @@ TEST_CASE("requests that do not fit a data set are refused") {
   const auto test = open_dataset("digits", Split::test, {.test_size = 5});
   Picture pixels{};
   CHECK_THROWS_WITH(test->get(5, pixels),
-                    ContainsSubstring("sample 5 was asked for, but there are 5"));
+                    ContainsSubstring("sample 5 was requested, but there are 5"));
   CHECK_THROWS_AS(test->get(-1, pixels), std::invalid_argument);
   CHECK_THROWS_AS(test->get(0, std::span(pixels).first(7)), std::invalid_argument);
 }

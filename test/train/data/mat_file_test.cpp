@@ -39,7 +39,7 @@ TEST_CASE("a MATLAB 5 file is told from everything else") {
              Catch::Matchers::StartsWith("is not a MATLAB 5 file"));
   std::string no_order = two_variables().bytes();
   no_order[126] = 'Q';
-  CHECK_THAT(fault(no_order), ContainsSubstring("the mark of the byte order"));
+  CHECK_THAT(fault(no_order), ContainsSubstring("the byte order mark"));
 }
 
 TEST_CASE("a file that is cut anywhere but between variables is called truncated") {

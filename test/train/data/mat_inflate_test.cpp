@@ -50,7 +50,7 @@ TEST_CASE("a compressed element is inflated to its end, and its checksum looked 
   }
   CHECK_THAT(damage_in(file(deflated.substr(0, deflated.size() - 1))),
              ContainsSubstring("it ends too early"));
-  CHECK_THAT(damage_in(file(deflated + "x")), ContainsSubstring("something follows its end"));
+  CHECK_THAT(damage_in(file(deflated + "x")), ContainsSubstring("extra bytes follow its end"));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST_CASE("svhn finds a subset under another name, unless there are two") {
                     ContainsSubstring("neither test_32x32.mat"));
   good_file().write(folder.path() / "my_train_32x32.mat");
   CHECK_THROWS_WITH(open_svhn(argument, Split::train, {}),
-                    ContainsSubstring("my_train_32x32.mat, train_32x32.subset.mat; leave one"));
+                    ContainsSubstring("my_train_32x32.mat, train_32x32.subset.mat; keep one"));
   good_file().write(folder.path() / "train_32x32.mat");
   CHECK(open_svhn(argument, Split::train, {})->size() == 4);
 }
@@ -105,7 +105,7 @@ TEST_CASE("svhn names a directory that is not there") {
   CHECK_THROWS_WITH(
       open_svhn("/nowhere/svhn", Split::train, {}),
       Catch::Matchers::StartsWith(
-          "data set 'svhn:/nowhere/svhn': '/nowhere/svhn' cannot be looked into: No such file"));
+          "data set 'svhn:/nowhere/svhn': '/nowhere/svhn' cannot be listed: No such file"));
 }
 
 TEST_CASE("svhn says what is wrong with a file") {
@@ -133,7 +133,7 @@ TEST_CASE("svhn says what is wrong with a file") {
   CHECK_THAT(refusal(MatBytes().add<double>("z", kMatDouble, {1, 1}, {1})),
              ContainsSubstring("variable 'X' of"));
   CHECK(refusal(good_file(), {.train_size = 5}) ==
-        "'train_32x32.mat' has 4 samples, but 5 were asked for");
+        "'train_32x32.mat' has 4 samples, but 5 were requested");
 }
 
 TEST_CASE("svhn survives every truncation and every damaged byte of a file's structure") {
