@@ -1,4 +1,4 @@
-// Numbers of things, in words.
+// Text of a count with a noun, singular or plural.
 #pragma once
 
 #include <concepts>

@@ -24,8 +24,8 @@ std::optional<Number> parsed(const std::string& text) {
   return value;
 }
 
-// How the data set that was probably meant is written; empty where none is like it. A folder by
-// itself lacks the kind.
+// Suggests the specification of the most similar data set; empty if none is similar. For an
+// existing folder without a kind, adds the kind.
 std::string meant_dataset(const std::string& kind, const std::string& place) {
   std::vector<std::string> kinds;
   std::string kind_with_place;

@@ -1,8 +1,7 @@
-// What the value of a flag may be: rules that are stated where the flag is, and messages that name
-// it.
+// Rules for the values of flags. They are declared with the flag, and their messages name it.
 //
-// A rule sees the words that were given and nothing else, so that 0 can be refused in a flag whose
-// field says "not given" by 0.
+// A rule checks the given text only. So it can reject 0 for a flag whose field uses 0 for "not
+// given".
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 
 namespace kolo::train {
 
-// Empty where the text is allowed; otherwise what was expected and what there is. As CLI11's
-// Option::check takes it; CLI11 puts the flag's name before it.
+// Returns "" if the text is valid; otherwise what was expected, and the given text. The type fits
+// CLI11's Option::check; CLI11 puts the flag's name before the message.
 using ValueRule = std::function<std::string(const std::string& text)>;
 
 // A whole number in [least, most].
@@ -22,17 +21,17 @@ ValueRule whole_number(std::int64_t least,
                        std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
 enum class Least { included, excluded };
-// A finite number from `least` (or above it) to below `limit`.
+// A finite number of at least `least` (or above it), and below `limit`.
 ValueRule real_number(double least, Least is,
                       double limit = std::numeric_limits<double>::infinity());
 
-// Not empty, as a shell's variable is that was never set. `expected`: "a folder".
+// Any text except the empty one, for example from an unset shell variable. `expected`: "a folder".
 ValueRule nonempty_text(std::string expected);
 
-// One of `names`; `what` they are: "model".
+// One of `names`. `what` describes them in messages: "model".
 ValueRule one_of(std::string what, std::vector<std::string> names);
 
-// A data set, as open_dataset takes it, as far as its kind goes.
+// A specification for open_dataset; checks only its kind.
 ValueRule known_dataset();
 
 }  // namespace kolo::train

@@ -1,7 +1,7 @@
-// kolo-train: trains a model data-parallel, with one strategy or with several to be compared.
+// kolo-train: trains a model data-parallel with one strategy, or compares several.
 //
-// Exit codes: 0 done; 1 a failure on the way, plots that failed among them, or that of the rank
-// that failed first; 2 a flag, a variable or a data set that is wrong, and nothing was started.
+// Exit codes: 0 success; 1 a failure during the run, also of plots, or the exit code of the rank
+// that failed first; 2 a wrong flag, variable or data set, and nothing was started.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -27,8 +27,8 @@ namespace {
 
 using namespace kolo::train;
 
-// What some arms have come to is worth having when another fails, but who interrupts a comparison
-// wants no report in the place of an older one.
+// If an arm fails, publishes the results of the finished arms. After an interrupt it prints the
+// table only, and does not replace an older report.
 void publish_what_there_is(Options options, const std::vector<std::string>& arguments,
                            const ExperimentResult& outcome) {
   if (outcome.runs.empty()) return;
@@ -74,15 +74,15 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
 int main(int count, char** words) {
   const bool is_output_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   kolo::open_standard_descriptors();
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of the table or of events that has gone is an error
-  std::signal(SIGXFSZ, SIG_IGN);  // a file longer than ulimit -f is an error
+  std::signal(SIGPIPE, SIG_IGN);  // report a closed reader of the table or events as an error
+  std::signal(SIGXFSZ, SIG_IGN);  // report a file longer than ulimit -f as an error
   try {
     return run(std::vector<std::string>(words + 1, words + count), is_output_open);
   } catch (const std::invalid_argument& error) {  // UsageError among them
     return kolo::launch::refuse_once(std::string("kolo-train: ") + error.what(), 2);
   } catch (const DataError& error) {
     return kolo::launch::refuse_once(std::string("kolo-train: ") + error.what(), 2);
-  } catch (const std::system_error& error) {  // a thread, most likely
+  } catch (const std::system_error& error) {  // most likely, a thread could not be created
     std::fprintf(stderr, "kolo-train: the system has no more for it: %s; see ulimit -a\n",
                  error.what());
     return 1;

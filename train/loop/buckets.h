@@ -1,12 +1,12 @@
-// Buckets: which gradients travel together.
+// Buckets: ranges of gradients that are sent together.
 //
-// The gradient arena lies in the order in which backward finishes, so a bucket is a range of it and
-// fills from the front: nothing is copied, and when a bucket is full all buckets before it are. The
-// buckets tile the arena, gaps included.
+// The gradient arena is in the order in which backward finishes. So a bucket is a range of it and
+// fills from the front: nothing is copied, and a full bucket means that all earlier ones are full.
+// The buckets cover the whole arena, gaps included.
 //
-// Their size is a trade: a bucket costs one latency, and cannot leave before its last gradient is
-// there; the last bucket leaves when backward is over, so nothing hides it. The first is small, so
-// that the network has work early.
+// The size is a trade-off. Each bucket costs one latency, and can start only when its last gradient
+// is ready. The last bucket starts after backward, so its time is not hidden. The first bucket is
+// small, so that communication begins early.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct BucketSizes {
 };
 
 struct Bucket {
-  tensor::Range range;  // of the arena, in elements
+  tensor::Range range;  // in the arena, in elements
   int first_parameter =
       0;  // parameters [first_parameter, first_parameter + parameters) in arena order
   int parameters = 0;
@@ -32,10 +32,10 @@ struct Bucket {
 // The ranges of all parameters, from the arena's front to its back.
 std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters);
 
-// `parameters`: the ranges of all parameters from the arena's front to its back; `arena_elements`:
-// its length with gaps. A bucket closes with the first parameter that brings it to its size, as in
-// PyTorch's DDP; no parameter is split. Throws std::invalid_argument for ranges out of order, and
-// sizes below 1.
+// `parameters`: the ranges of all parameters, from the front of the arena to its back.
+// `arena_elements`: the length of the arena with gaps. A bucket ends with the first parameter that
+// brings it to its size, as in PyTorch's DDP; no parameter is split. Throws std::invalid_argument
+// for ranges out of order, and for sizes below 1.
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes);
 

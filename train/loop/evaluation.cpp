@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kBatchesPerExchange = 8;
 
-// Loss (a sum), right answers, samples.
+// Sum of losses, number of correct answers, number of samples.
 using Counts = std::array<double, 3>;
 
 void add_batch(tensor::Network& network, Loader& loader, Minibatch& batch, Counts& counts) {
@@ -45,7 +45,7 @@ Score evaluate(Communicator& communicator, tensor::Network* network, const Datas
     for (std::int64_t i = done; i < end && loader != nullptr; ++i) {
       add_batch(*network, *loader, batch, counts);
     }
-    // In the order of ranks, so that the sum of losses has the same bits everywhere.
+    // Sum in rank order, so that the loss has the same bits on all ranks.
     for (const std::vector<double>& row : gather_rows(communicator, counts)) {
       for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += row[i];
     }

@@ -1,4 +1,4 @@
-// How good the model is on data that it has not seen: exact, however the samples fall on the ranks.
+// Evaluation of a model on test data; exact for every distribution of samples over ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace kolo::train {
 
 struct Score {
   double loss = 0;      // mean over all samples
-  double accuracy = 0;  // right ones / all
+  double accuracy = 0;  // correct / all
   std::int64_t samples = 0;
 };
 
-// Collective over all ranks of the communicator; those beyond plan.ranks() take part with nothing.
-// Each sample is counted once, on whichever rank: numbers of right answers and samples are summed,
-// never means of unequal shares. What has been counted is exchanged every few batches, so that no
-// rank waits longer than these take. `network` and `data` are the worker's, null elsewhere.
+// Collective over all ranks of the communicator; ranks beyond plan.ranks() contribute nothing. Each
+// sample counts once: sums counts of correct answers and samples, never means of unequal shares.
+// The counts are exchanged every few batches, so that no rank waits longer than these take.
+// `network` and `data` are those of a worker, null on servers.
 Score evaluate(Communicator& communicator, tensor::Network* network, const Dataset* data,
                const BatchPlan& plan);
 

@@ -1,7 +1,6 @@
-// Small tables from all ranks: what each knows becomes known to all.
+// All-gather of small rows of numbers.
 //
-// There is no gather among the collectives that this needs; a sum over slots that only their owner
-// fills is one, exactly.
+// Implemented as an all-reduce (sum) over slots, each filled by its owner only, which is exact.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +11,10 @@
 
 namespace kolo::train {
 
-// Collective. Element r of the result is what rank r gave.
+// Collective. Element r of the result is rank r's value.
 std::vector<std::int64_t> gather(Communicator& communicator, std::int64_t mine);
 
-// Collective. `mine` has the same length on every rank; row r of the result is what rank r gave.
+// Collective. `mine` has the same length on every rank. Row r of the result is rank r's row.
 std::vector<std::vector<double>> gather_rows(Communicator& communicator,
                                              std::span<const double> mine);
 

@@ -9,7 +9,7 @@
 namespace kolo::train {
 namespace {
 
-constexpr std::size_t kLanes = 4;  // multiplications in flight: what hides their latency
+constexpr std::size_t kLanes = 4;  // independent multiplications, to hide their latency
 constexpr std::uint64_t kPrime = 0x9fb21c651e98df25u;
 
 }  // namespace

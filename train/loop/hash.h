@@ -1,4 +1,4 @@
-// A 64-bit hash of bits, for proofs of equality: not for security.
+// 64-bit hash, to prove equality; not cryptographic.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ constexpr std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// Of the values' bits (0 and -0 differ, as do NaNs), in their order. About 10 GB/s: ResNet-50's
-// parameters in 10 ms.
+// Hash of the bits of the values, in order (0 and -0 differ, and so do different NaNs). About 10
+// GB/s: 10 ms for ResNet-50's parameters.
 std::uint64_t hash_of(std::span<const float> values);
 
 // Sixteen hexadecimal digits.

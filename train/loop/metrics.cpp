@@ -9,7 +9,7 @@
 namespace kolo::train {
 namespace {
 
-// The record as a row of numbers, and back: one list of fields for both ways.
+// The list of fields, used to convert a record to a row of numbers and back.
 template <typename Record, typename Visit>
 void visit_fields(Record& record, Visit visit) {
   visit(record.images_per_second);

@@ -1,4 +1,4 @@
-// Whoever follows a run: the progress bar, the report, the process that started this rank.
+// Observer of a run: the progress bar, the report, or the process that started this rank.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct ProgressNote {
   int epochs = 0;
   std::int64_t iteration = 0;  // done
   std::int64_t iterations = 0;
-  double loss = 0;               // over the last few iterations, from what rank 0 knows
-  double images_per_second = 0;  // of all workers, likewise
+  double loss = 0;               // of the last few iterations, as far as rank 0 knows
+  double images_per_second = 0;  // of all workers, in the same way
   double test_accuracy = -1;     // of the last evaluation; below 0: none yet
 };
 

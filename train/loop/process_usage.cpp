@@ -20,8 +20,7 @@ double cpu_seconds() {
   return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
-// Not getrusage: its maximum lives on across exec, and would show the memory of whoever started
-// this process.
+// Does not use getrusage: its maximum survives exec, so it could be that of the parent process.
 double peak_resident_mib() {
   std::ifstream status("/proc/self/status");
   std::string word;

@@ -1,4 +1,4 @@
-// What this process has used so far, as the kernel counts it.
+// CPU time and memory of this process, as counted by the kernel.
 #pragma once
 
 namespace kolo::train {
@@ -6,7 +6,7 @@ namespace kolo::train {
 // CPU time of all its threads, user and system, in seconds.
 double cpu_seconds();
 
-// The most memory that was resident at one time, in MiB; 0 where the kernel does not say.
+// Peak resident memory in MiB; 0 if the kernel does not report it.
 double peak_resident_mib();
 
 }  // namespace kolo::train

@@ -1,9 +1,9 @@
-// The proof that all workers hold the same parameters, bit for bit.
+// Replica guard: checks that all workers hold the same parameters, bit for bit.
 //
-// Data-parallel training is right only while the replicas are equal; a lost or doubled contribution
-// shows in nothing else for a long time. Every worker hashes its parameters, all ranks see all
-// hashes, and if two differ, the hashes of single parameters tell where. Cost: one pass over the
-// parameters and an all-reduce of 8 bytes per rank.
+// Data-parallel training is correct only while the replicas are equal. A lost or duplicated
+// contribution has no other visible effect for a long time. Every worker hashes its parameters, and
+// all ranks compare all hashes. If two differ, the hashes of single parameters show where. Cost:
+// one pass over the parameters and an all-reduce of 8 bytes per rank.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace kolo::train {
 
-// Replicas that have come apart. The message, the same on every rank, names the iteration, the
-// ranks that agree, and the first parameter that differs.
+// Error: replicas differ. The message, the same on every rank, names the iteration, the ranks that
+// agree, and the first parameter that differs.
 class ReplicaError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,15 +23,15 @@ class ReplicaError : public std::runtime_error {
 
 class ReplicaGuard {
  public:
-  // Ranks [0, workers) hold replicas; others take part, but have nothing to prove. Both are
+  // Ranks [0, workers) hold replicas; other ranks take part in the calls only. Both references are
   // borrowed.
   ReplicaGuard(Communicator& communicator, const tensor::Parameters& parameters, int workers);
 
-  // Collective over all ranks of the communicator. Returns the hash that all workers have.
-  // `iterations`: how many have been done. Throws ReplicaError.
+  // Collective over all ranks of the communicator. Returns the common hash of all workers.
+  // `iterations`: the number of finished iterations, for the message. Throws ReplicaError.
   std::uint64_t check(std::int64_t iterations);
 
-  // How often check() has found all equal.
+  // Number of successful checks.
   std::int64_t checks() const { return checks_; }
 
  private:

@@ -1,4 +1,4 @@
-// Durations as the reports have them: seconds, as doubles.
+// Durations for reports: seconds, as doubles.
 #pragma once
 
 #include <chrono>

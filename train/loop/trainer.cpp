@@ -16,14 +16,15 @@
 namespace kolo::train {
 namespace {
 
-constexpr double kNoteSeconds = 0.2;          // between two signs of progress
-constexpr std::size_t kRecentIterations = 5;  // that the speed shown meanwhile is taken from
+constexpr double kNoteSeconds = 0.2;          // between two progress notes
+constexpr std::size_t kRecentIterations = 5;  // used for the speed shown during training
 
 double& part_of(IterationRecord& iteration, Part part) {
   return iteration.parts[static_cast<std::size_t>(part)];
 }
 
-// A number that does not depend on the order in which pairs are added, nor on who adds them.
+// Hash of an (iteration, sample) pair. Hashes are summed, so the order of pairs and their
+// distribution over ranks do not matter.
 std::uint64_t order_mark(std::size_t iteration, std::int64_t sample) {
   return mix(mix(iteration) ^ static_cast<std::uint64_t>(sample));
 }
@@ -113,7 +114,7 @@ IterationRecord Trainer::train_iteration() {
 
 void Trainer::forward_and_backward(IterationRecord& iteration) {
   tensor::Network& network = setup_.network();
-  if (batch_.samples.empty()) {  // no share of a short last batch: a sum of nothing
+  if (batch_.samples.empty()) {  // an empty share of a short last batch
     std::ranges::fill(network.parameters().gradients(), 0.0f);
     reducer_.all_ready();
     return;
@@ -153,7 +154,7 @@ IterationRecord Trainer::serve_iteration() {
 }
 
 void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
-  std::vector<double> mine;  // losses of the epoch's iterations, then right answers and samples
+  std::vector<double> mine;  // losses of the epoch's iterations, then correct answers and samples
   double correct = 0, samples = 0;
   for (auto i = static_cast<std::size_t>(first_iteration); i < iterations_.size(); ++i) {
     mine.push_back(iterations_[i].loss);
@@ -182,7 +183,7 @@ void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
   record_.epochs.push_back(record);
 }
 
-// Running statistics are each worker's own while it trains; all evaluate with rank 0's, as
+// Each worker has its own running statistics during training. All evaluate with those of rank 0, as
 // PyTorch's DDP does.
 void Trainer::evaluate_epoch(EpochRecord& epoch) {
   note("evaluating");
@@ -216,7 +217,7 @@ void Trainer::note(const char* activity) {
     samples += static_cast<double>(iterations_[i].samples);
     loss += iterations_[i].loss;
   }
-  const double workers = setup_.options().ranks;  // taken to be like this one
+  const double workers = setup_.options().ranks;  // assumes that all are as fast as this one
   note_.images_per_second = seconds > 0 ? workers * samples / seconds : 0;
   note_.loss = recent > 0 ? workers * loss / static_cast<double>(recent) : 0;
   observer_.progress(note_);
@@ -244,10 +245,11 @@ void Trainer::collect() {
   record_.terms = setup_.terms();
   record_.terms["order of the data"] = "hash " + hex(order);
   record_.transport = std::string(communicator_.transport());
-  if (communicator_.size() > 1) record_.terms["transport"] = record_.transport;  // one has nobody
+  if (communicator_.size() > 1) record_.terms["transport"] = record_.transport;
   record_.workers = o.ranks;
   record_.servers = setup_.arm().servers;
-  // Chunks of a bucket differ by one element: two of them can be off, each way, in each bucket.
+  // Chunks of a bucket differ by one element, so in each bucket two elements may differ from the
+  // formula, in each direction.
   record_.allowed_byte_difference =
       2.0 * sizeof(float) * static_cast<double>(buckets_.size()) * o.ranks;
   record_.counted_iterations = counted_iterations(all, o.skip_steps);

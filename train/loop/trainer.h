@@ -1,8 +1,8 @@
-// One rank's part of a run: the loop over epochs and iterations, for workers and dedicated servers
-// alike.
+// Trainer: one rank's part of a run, the loop over epochs and iterations, for workers and dedicated
+// servers.
 //
-// All ranks make the same calls of the communicator in the same order; a dedicated server makes
-// them with nothing to compute in between.
+// All ranks make the same calls of the communicator in the same order. A dedicated server computes
+// nothing between them.
 #pragma once
 
 #include <memory>
@@ -18,11 +18,11 @@ namespace kolo::train {
 
 class Trainer {
  public:
-  // Collective: sets up the workplace. The observer hears of rank 0 only. All are borrowed.
+  // Collective: sets up the training. Only rank 0 calls its observer. All references are borrowed.
   Trainer(const Options& options, Communicator& communicator, Observer& observer);
 
-  // Collective: trains, evaluates, proves. The record is complete on rank 0 and is given to its
-  // observer.
+  // Collective: trains, evaluates, checks the replicas. The record is complete on rank 0, which
+  // also passes it to its observer.
   RunRecord run();
 
  private:
@@ -48,7 +48,7 @@ class Trainer {
   std::unique_ptr<Loader> loader_;  // workers only
   Minibatch batch_;
   std::vector<IterationRecord> iterations_;
-  std::uint64_t order_hash_ = 0;  // of (iteration, sample) pairs seen here, whatever their order
+  std::uint64_t order_hash_ = 0;  // of the (iteration, sample) pairs of this rank, in any order
   std::uint64_t last_hash_ = 0;
   double cpu_seconds_ = 0;  // spent in training iterations
   double training_seconds_ = 0;

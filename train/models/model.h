@@ -1,5 +1,4 @@
-// The models that can be trained, by name. To add one, write its two files and one row of the table
-// in model.cpp.
+// Factory of models by name. To add one, write its two files and one row of the table in model.cpp.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace kolo::train {
 
-// How a residual network begins.
+// First layers of a residual network.
 enum class Stem {
   imagenet,  // 7x7 convolution of stride 2, then 3x3 max-pooling of stride 2: a quarter of the
              // size
@@ -26,16 +25,16 @@ Stem stem_from(std::string_view name);
 struct ModelSettings {
   tensor::Shape image{32, 32, 3};  // height, width, channels
   std::int64_t classes = 10;
-  Stem stem = Stem::imagenet;  // models without such a choice ignore it
+  Stem stem = Stem::imagenet;  // other models ignore it
 };
 
-// Makes the model and registers its parameters, in torchvision's order where torchvision has it;
-// tensor::Network takes both. Throws std::invalid_argument: an unknown name (the message lists the
-// known ones), or an image or a number of classes that the model cannot take.
+// Makes the model and registers its parameters, in torchvision's order if torchvision has the
+// model. Pass both to tensor::Network. Throws std::invalid_argument for an unknown name (the
+// message lists the known ones), or an unsupported image or number of classes.
 std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
                                           const ModelSettings& settings);
 
-// The names that make_model knows.
+// The names that make_model accepts.
 std::vector<std::string> model_names();
 
 }  // namespace kolo::train

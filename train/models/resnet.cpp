@@ -26,8 +26,8 @@ Conv2dSettings three_by_three(std::int64_t stride) {
   return {.kernel = 3, .stride = stride, .padding = 1};
 }
 
-// 1x1 to `width` channels, 3x3, 1x1 to 4 x width; plus the input, brought to the same shape where
-// it has another.
+// Convolutions 1x1 to `width` channels, 3x3, 1x1 to 4 x width; plus the input, converted to the
+// same shape if necessary.
 class Bottleneck {
  public:
   Bottleneck(Parameters& parameters, const std::string& name, std::int64_t in, std::int64_t width,

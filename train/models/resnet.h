@@ -12,8 +12,8 @@
 
 namespace kolo::train {
 
-// The row of the table. Any image that leaves at least one pixel at the end; with Stem::cifar bn1
-// and conv1 have the same names, and conv1 is 64 x C x 3 x 3.
+// Takes any image that leaves at least one pixel at the end. With Stem::cifar, bn1 and conv1 have
+// the same names, and conv1 is 64 x C x 3 x 3.
 std::unique_ptr<tensor::Model> make_resnet50(tensor::Parameters& parameters,
                                              const ModelSettings& settings);
 

@@ -19,7 +19,7 @@ constexpr std::int64_t kFirst = 16;
 constexpr std::int64_t kSecond = 32;
 constexpr tensor::Conv2dSettings kHalving{.kernel = 3, .stride = 2, .padding = 1};
 
-// Two convolutions that halve and round up, then a pooling that halves and rounds down.
+// Two convolutions halve the side and round up, then a pooling halves it and rounds down.
 std::int64_t side_after(std::int64_t side) { return ((side + 1) / 2 + 1) / 2 / 2; }
 
 class Small final : public tensor::Model {

@@ -1,5 +1,5 @@
-// A small convolutional network for tests: each kind of layer once or twice, 10,266 parameters for
-// 32x32 RGB and 10 classes, and `digits` learnt to more than 80 % within seconds.
+// Small convolutional network for tests: each kind of layer once or twice, 10,266 parameters for
+// 32x32 RGB and 10 classes. Learns `digits` to more than 80 % within seconds.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace kolo::train {
 
-// The row of the table: two times 3x3 convolution (stride 2), batch norm, ReLU; 2x2 max-pooling;
-// linear. Height and width of at least 8.
+// Layers: twice 3x3 convolution (stride 2), batch norm, ReLU; then 2x2 max-pooling and linear.
+// Height and width are at least 8.
 std::unique_ptr<tensor::Model> make_small(tensor::Parameters& parameters,
                                           const ModelSettings& settings);
 

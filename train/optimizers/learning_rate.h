@@ -1,9 +1,9 @@
-// The learning rate as a pure function of the iteration.
+// Learning rate as a pure function of the iteration.
 //
-// Linear scaling and warm-up after Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet
-// in 1 Hour", 2017: the rate is given for a reference batch and grows with the global batch; during
-// warm-up it climbs in equal steps from almost zero to the full rate. Then it stays, falls by
-// steps, or follows half a cosine to zero.
+// Linear scaling and warm-up as in Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet
+// in 1 Hour", 2017. The rate is given for a reference batch and is proportional to the global
+// batch. During warm-up it rises in equal steps from almost zero to the full rate. Then it is
+// constant, falls by steps, or follows half a cosine to zero.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ struct LearningRateSettings {
   std::int64_t warmup_iterations = 0;
   std::int64_t total_iterations = 1;  // of the whole training, warm-up included
   Decay decay = Decay::cosine;
-  std::int64_t step_iterations = 0;  // Decay::step: between two falls, warm-up included
-  float step_factor = 0.1f;          // Decay::step: what each fall multiplies by
+  std::int64_t step_iterations = 0;  // Decay::step: iterations between two steps, warm-up included
+  float step_factor = 0.1f;          // Decay::step: factor of each step
   bool operator==(const LearningRateSettings&) const = default;
 };
 
-// A value; equal settings give equal rates on every rank and server.
+// A plain value. Equal settings give equal rates on every rank and server.
 class LearningRate {
  public:
-  // Throws std::invalid_argument for rates, batches or counts that make no sense.
+  // Throws std::invalid_argument for invalid rates, batches or counts.
   explicit LearningRate(const LearningRateSettings& settings);
 
-  // base * global_batch / reference_batch: what warm-up leads to.
+  // base * global_batch / reference_batch: the rate after warm-up.
   float peak() const;
-  // The rate of iteration 0, 1, ...; beyond the last one, that of the last one.
+  // The rate of iteration 0, 1, ...; after the last iteration, the rate of the last.
   float at(std::int64_t iteration) const;
 
   const LearningRateSettings& settings() const { return settings_; }

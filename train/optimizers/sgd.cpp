@@ -7,7 +7,7 @@
 namespace kolo::train {
 namespace {
 
-// Three arrays that do not overlap, no branch inside: the compiler makes vector code of it.
+// The arrays do not overlap and the loop has no branch, so the compiler vectorizes it.
 template <bool kNesterov>
 void update(float* __restrict parameters, const float* __restrict gradients,
             float* __restrict velocity, std::size_t count, SgdSettings settings,

@@ -1,14 +1,14 @@
 // Stochastic gradient descent with momentum and weight decay, over ranges of a flat arena.
 //
-// torch.optim.SGD's arithmetic, element by element (dampening 0):
+// Same arithmetic as torch.optim.SGD, per element (dampening 0):
 //
 //   d = gradient + weight_decay * parameter
 //   v = momentum * v + d                       (v starts at zero, so the first v is d)
 //   parameter -= learning_rate * (has_nesterov ? d + momentum * v : v)
 //
-// The update of an element needs nothing but that element: so an optimizer can hold the whole
-// arena, or a server's shard of it, and can be applied bucket by bucket as gradients arrive. Cost:
-// 12 bytes read and 8 written per element, one pass; and 4 bytes of memory per element for v.
+// The update of an element depends on that element only. So an optimizer can hold the whole arena
+// or a server's shard, and can be applied bucket by bucket as gradients arrive. Cost: one pass, 12
+// bytes read and 8 written per element, and 4 bytes of memory per element for v.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ class Sgd {
   // Nesterov without momentum.
   Sgd(const SgdSettings& settings, std::int64_t offset, std::int64_t count);
 
-  // One update of the elements that begin at `offset` of the arena: `parameters` and `gradients`
-  // hold just these. Every element must be updated once an iteration. Throws std::invalid_argument
-  // when the range is not this optimizer's.
+  // Updates the elements from `offset` in the arena; `parameters` and `gradients` contain only
+  // these. Every element must be updated once per iteration. Throws std::invalid_argument if the
+  // range is not within this optimizer's.
   void apply(std::int64_t offset, std::span<float> parameters, std::span<const float> gradients,
              float learning_rate);
 
