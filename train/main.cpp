@@ -43,7 +43,7 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
   const Options& options = parsed.options;
   if (!is_output_open && options.report.empty()) {
     throw std::runtime_error(
-        "standard output is closed, and what belongs there would be lost; give it a file, or "
+        "standard output is closed, so the results would be lost; redirect it to a file, or "
         "/dev/null");
   }
   if (parsed.is_text) {
@@ -83,7 +83,7 @@ int main(int count, char** words) {
   } catch (const DataError& error) {
     return kolo::launch::refuse_once(std::string("kolo-train: ") + error.what(), 2);
   } catch (const std::system_error& error) {  // most likely, a thread could not be created
-    std::fprintf(stderr, "kolo-train: the system has no more for it: %s; see ulimit -a\n",
+    std::fprintf(stderr, "kolo-train: a system limit is reached: %s; see ulimit -a\n",
                  error.what());
     return 1;
   } catch (const std::exception& error) {

@@ -23,7 +23,7 @@
 namespace kolo::train {
 namespace {
 
-// Not closed on exec: rank 0 writes to it.
+// A pipe that is not closed on exec, because rank 0 writes to it.
 class InheritedPipe {
  public:
   InheritedPipe() {
@@ -62,7 +62,8 @@ class RunObserver final : public Observer {
   std::optional<RunRecord> record_;
 };
 
-// Signals are for the thread that launches: this one must not be where the kernel delivers them.
+// Starts the reading thread with all signals blocked, so that the kernel delivers them to the
+// launching thread.
 std::thread start_reading(int descriptor, Observer& observer) {
   sigset_t all, before;
   sigfillset(&all);
@@ -118,10 +119,10 @@ LaunchResult launch(const Run& run, const Options& options,
 
 std::string why_it_failed(const LaunchResult& result, int workers) {
   if (result.message.empty()) return "its ranks ended without a result";
-  // Who pressed Ctrl-C knows what ended the ranks.
+  // After Ctrl-C the user knows why the ranks ended.
   if (result.exit_code == 128 + SIGINT && result.message.ends_with("was passed on"))
     return "interrupted";
-  // Whichever of them ended first: its peers may have kept it waiting.
+  // The rank that ended first need not be the one that failed: it may have waited for a peer.
   constexpr std::string_view kWithOne = "exited with code 1";
   if (result.message.ends_with(kWithOne) ||
       result.message.find(fmt::format("{};", kWithOne)) != std::string::npos)

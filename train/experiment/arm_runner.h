@@ -11,17 +11,17 @@
 namespace kolo::train {
 
 struct ExperimentResult {
-  std::vector<RunRecord> runs;  // those that were finished
-  int exit_code = 0;            // of the rank that failed first, or of what ended it
-  std::string message;          // which arm, which rank, how; empty when nothing failed
+  std::vector<RunRecord> runs;  // the finished ones
+  int exit_code = 0;            // of the rank that failed first, or 128 + signal
+  std::string message;          // which arm, which rank, how; empty if nothing failed
 };
 
-// Everything that can be wrong before a process is started: data that is not there, more ranks
-// than samples. Throws DataError.
+// Checks the data before any process is started: missing data, more ranks than samples. Throws
+// DataError.
 void check_data(const Options& options);
 
-// `arguments`: as given to the program, for its ranks. Shows progress on standard error. From the
-// main thread only.
+// Runs all arms. `arguments`: those of the program, passed on to the ranks. Shows progress on
+// standard error. Call from the main thread only.
 ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments);
 
 }  // namespace kolo::train

@@ -14,7 +14,7 @@ void require_equal_terms(const RunRecord& first, const RunRecord& other) {
   std::map<std::string, std::string> names = first.terms;
   names.insert(other.terms.begin(), other.terms.end());
   for (const auto& name : names) {
-    // A rank alone talks to nobody, and a server beside it is an arm's own business.
+    // A single rank has no transport, so it lacks that term; an arm with servers may have it.
     const bool is_alone = first.terms.count(name.first) == 0 || other.terms.count(name.first) == 0;
     if (name.first == "transport" && is_alone && first.workers == 1) continue;
     const std::string mine = value_of(first, name.first), theirs = value_of(other, name.first);

@@ -1,4 +1,4 @@
-// Whether runs may be compared at all.
+// Check that runs are comparable.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace kolo::train {
 
-// Runs that differ in more than their strategy. The message names the runs, the term and both
+// Error: runs differ in more than their strategy. The message names the runs, the term and both
 // values.
 class ComparisonRefused : public std::runtime_error {
  public:
@@ -16,8 +16,8 @@ class ComparisonRefused : public std::runtime_error {
 };
 
 // Throws ComparisonRefused unless all runs of one seed have equal terms: model, initial weights,
-// data and its order, optimizer, precision, iterations, threads, transport. A later run is held
-// against the first of its seed.
+// data and its order, optimizer, precision, iterations, threads, transport. Each run is compared
+// with the first run of its seed.
 void require_comparable(std::span<const RunRecord> runs);
 
 }  // namespace kolo::train

@@ -22,7 +22,7 @@ void dispatch(const std::string& line, Observer& observer) {
     if (event.contains("progress")) observer.progress(event["progress"].get<ProgressNote>());
     if (event.contains("finished")) observer.finished(event["finished"].get<RunRecord>());
   } catch (const nlohmann::json::exception&) {
-    // Half a line of a rank that was killed: its end is reported by the launcher.
+    // An incomplete line, from a rank that was killed. The launcher reports its end.
   }
 }
 

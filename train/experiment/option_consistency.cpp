@@ -16,7 +16,7 @@ namespace {
 
 using Flags = std::vector<std::pair<const char*, std::string>>;
 
-// Every flag that has a say in what is computed, or in which collectives are called when.
+// All flags that affect the result, or the sequence of collective calls.
 Flags flags_of(const Options& o) {
   return {
       {"--strategies", o.arms.front().name()},

@@ -1,4 +1,4 @@
-// Whether all ranks were told to do the same.
+// Check that all ranks have the same options.
 #pragma once
 
 #include "collectives/communicator.h"
@@ -6,10 +6,10 @@
 
 namespace kolo::train {
 
-// Collective, before anything else. Throws std::runtime_error that names the first flag in which a
-// rank differs from rank 0, and that rank: ranks with another seed or batch size would train
-// without an error, on the wrong data. Where a data set's folder is may differ from host to host;
-// what is in it is compared elsewhere.
+// Collective; call it first. Throws std::runtime_error with the first flag in which a rank differs
+// from rank 0, and that rank. Otherwise ranks with another seed or batch size would train on the
+// wrong data without an error. The folder of a data set may differ between hosts; its contents are
+// compared elsewhere.
 void require_equal_options(const Options& options, Communicator& communicator);
 
 }  // namespace kolo::train

@@ -12,10 +12,10 @@
 namespace kolo::train {
 namespace {
 
-constexpr double kLineSeconds = 20;  // between two lines of a log,
-constexpr double kEpochSeconds = 1;  // unless an epoch begins
+constexpr double kLineSeconds = 20;  // between two lines of a log
+constexpr double kEpochSeconds = 1;  // the same at the start of an epoch
 constexpr int kBarCells = 24;
-constexpr int kNarrowCells = 8;  // on lines shorter than
+constexpr int kNarrowCells = 8;  // on lines shorter than kRoomyWidth
 constexpr int kRoomyWidth = 100;
 
 int width_of(std::FILE* out) {
@@ -29,7 +29,7 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-// What is known of training so far, the most wanted first: a narrow terminal cuts the end.
+// Figures of the training so far, the most important first: a narrow terminal cuts the end.
 std::string numbers(const ProgressNote& note, double seconds_left) {
   std::string text;
   if (seconds_left >= 0) text += fmt::format(", {} left", clock_text(seconds_left));
@@ -109,7 +109,7 @@ void ProgressBar::show(const RunPosition& place, const ProgressNote& note) {
 
 double ProgressBar::seconds_left(double fraction) const {
   const double elapsed = seconds_since(start_);
-  if (fraction < 0.02 || elapsed < 2) return -1;  // too early to say
+  if (fraction < 0.02 || elapsed < 2) return -1;  // too early for an estimate
   return elapsed / fraction * (1 - fraction);
 }
 

@@ -1,5 +1,4 @@
-// Shows how far a comparison has come: a bar that is redrawn on a terminal, a line now and then
-// elsewhere.
+// Progress display of a comparison: a bar on a terminal, otherwise a line from time to time.
 #pragma once
 
 #include <cstdio>
@@ -10,9 +9,9 @@
 
 namespace kolo::train {
 
-// Where a note comes from: run `index` (0, 1, ...) of `runs`.
+// The run that a note belongs to: `index` (0, 1, ...) of `runs`.
 struct RunPosition {
-  std::string name;  // the arm, and the seed where there are several
+  std::string name;  // the arm, and the seed if there are several
   int index = 0;
   int runs = 1;
 };
@@ -20,8 +19,7 @@ struct RunPosition {
 // The fraction of all work that is done.
 double fraction_done(const RunPosition& place, const ProgressNote& note);
 
-// One line without a line break, at most `width` characters; `seconds_left` below 0: not known
-// yet.
+// One line without a line break, at most `width` characters. `seconds_left` below 0: unknown.
 std::string progress_line(const RunPosition& place, const ProgressNote& note, double seconds_left,
                           int width);
 
@@ -32,13 +30,13 @@ class ProgressBar {
  public:
   // `out` is borrowed.
   explicit ProgressBar(std::FILE* out);
-  // Leaves the line of the bar clean.
+  // Erases the line of the bar.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void show(const RunPosition& place, const ProgressNote& note);
-  // Takes the bar away, so that other text can be written.
+  // Erases the bar, so that other text can be written.
   void clear();
 
  private:

@@ -18,7 +18,7 @@
 namespace kolo::train {
 namespace {
 
-// Rank 0 of a job that another launcher started: there is nobody to tell but the terminal.
+// Observer of rank 0 in a job that another launcher started: writes to the terminal.
 class TerminalObserver final : public Observer {
  public:
   TerminalObserver(const Options& options, const std::vector<std::string>& arguments)
@@ -44,7 +44,8 @@ std::unique_ptr<Observer> observer_of(const Options& options,
   return std::make_unique<TerminalObserver>(options, arguments);
 }
 
-// What another rank has aborted the job for, which it says itself: "rank 2 (node1) aborted: ...".
+// True if another rank aborted the job ("rank 2 (node1) aborted: ..."). That rank reports the
+// reason itself.
 bool is_reported_by_other_rank(const Error& error, int rank) {
   const std::string text = error.what();
   return error.code() == ErrorCode::kAborted && text.starts_with("rank ") &&
@@ -77,9 +78,9 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
   try {
     Trainer trainer(options, communicator, *observer);
     trainer.run();
-    communicator.barrier();  // nobody's end is taken for a death
+    communicator.barrier();  // so that no peer takes this rank's exit for a failure
   } catch (const Error& error) {
-    if (options.events_fd < 0) throw;  // another launcher's: each says it
+    if (options.events_fd < 0) throw;  // under another launcher each rank reports it
     if (is_reported_by_other_rank(error, rank)) return 1;
     return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);
   } catch (const std::exception& error) {

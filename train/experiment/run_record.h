@@ -1,4 +1,4 @@
-// What one run (one arm, one seed) came to: everything that reports are made of. Plain values; JSON
+// Record of one run (one arm, one seed): all data for reports. Plain values, convertible to JSON
 // and back.
 #pragma once
 
@@ -20,28 +20,28 @@ using PartSeconds = std::array<double, kPartNames.size()>;
 struct EpochRecord {
   int epoch = 0;                // 1, 2, ...
   std::int64_t iterations = 0;  // done so far
-  double train_loss = 0;        // mean over the epoch's samples, while they were trained on
+  double train_loss = 0;        // mean over the epoch's samples, during training
   double train_accuracy = 0;
   bool is_evaluated = false;
   double test_loss = 0;
   double test_accuracy = 0;
-  double training_seconds = 0;  // so far, evaluation and proofs left out
+  double training_seconds = 0;  // so far, without evaluation and checks
   double learning_rate = 0;     // of the last iteration
 };
 
-// One process. Means are over the counted iterations, those after the first few.
+// One process. Means are over the counted iterations, i.e. without the first few.
 struct RankRecord {
   int rank = 0;
   bool is_worker = true;
   double images_per_second = 0;
   double step_seconds = 0;
   PartSeconds parts{};             // of an iteration; they add up to step_seconds
-  double forward_median = 0;       // of an iteration, where parts has the mean
+  double forward_median = 0;       // median over iterations; `parts` has the mean
   double exposed_in_backward = 0;  // the part of `exposed` that was spent inside backward
-  double in_flight = 0;  // of an iteration: from the first bucket's start to the last one's arrival
+  double in_flight = 0;   // per iteration: from the first bucket's start to the last one's end
   double bytes_sent = 0;  // per iteration, all iterations, as the transport counted them
   double bytes_received = 0;
-  double formula_sent = 0;  // per iteration, as the strategy promises
+  double formula_sent = 0;  // per iteration, by the strategy's formula
   double formula_received = 0;
   double busy_cores = 0;  // CPU seconds per second of training
   double peak_mib = 0;    // resident memory
@@ -55,7 +55,7 @@ struct RunRecord {
   std::string transport;
   int workers = 0;
   int servers = 0;
-  double allowed_byte_difference = 0;  // between measured and formula, from rounding chunks
+  double allowed_byte_difference = 0;  // between measured and formula, from uneven chunks
   std::int64_t counted_iterations = 0;
   std::vector<EpochRecord> epochs;
   std::vector<RankRecord> ranks;
@@ -65,16 +65,16 @@ struct RunRecord {
   std::int64_t replica_checks = 0;
   double training_seconds = 0;  // rank 0: all iterations
   double evaluation_seconds = 0;
-  double checking_seconds = 0;  // proofs of equality
+  double checking_seconds = 0;  // checks of the replicas
   double total_seconds = 0;     // with start-up
 
   // All workers together, over the counted iterations.
   double images_per_second() const;
-  // Of the counted iterations, on rank 0.
+  // Seconds of the counted iterations, on rank 0.
   std::vector<double> counted_seconds() const;
-  // Of an iteration's forward: the mean over workers of their medians.
+  // Forward time of an iteration: the mean over workers of their medians.
   double forward_seconds() const;
-  // True where every rank moved what the formula says.
+  // True if every rank moved the bytes of the formula.
   bool bytes_match() const;
   // CPU seconds per second, of all workers or of all dedicated servers.
   double busy_cores(bool of_workers) const;
@@ -82,7 +82,7 @@ struct RunRecord {
 
 // One line of JSON.
 std::string to_json_text(const RunRecord& record);
-// Throws std::runtime_error where the text is not what to_json_text writes.
+// Throws std::runtime_error if the text is not in the format of to_json_text.
 RunRecord run_record_from(const std::string& json_text);
 
 }  // namespace kolo::train

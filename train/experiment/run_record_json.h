@@ -1,5 +1,5 @@
-// The JSON form of run records, for files that have JSON inside; run_record.h is for everybody
-// else.
+// JSON conversion of run records, for files that use the JSON library. Other files include
+// run_record.h.
 #pragma once
 
 #include <nlohmann/json.hpp>

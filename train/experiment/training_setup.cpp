@@ -84,8 +84,8 @@ void TrainingSetup::plan_iterations() {
   learning_rate_ = std::make_unique<LearningRate>(rate);
 }
 
-// Dedicated servers have the model too: its parameters say where the buckets are, and are what they
-// may have to update.
+// Dedicated servers have the model too: its parameters define the buckets, and a server may have to
+// update them.
 void TrainingSetup::make_network() {
   tensor::Parameters parameters;
   const ModelSettings settings{

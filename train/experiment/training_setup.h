@@ -1,5 +1,4 @@
-// What a rank needs before the first iteration: data, model, and the agreement of all ranks on what
-// they are doing.
+// Setup of a rank before the first iteration: data, model, and the check that all ranks agree.
 #pragma once
 
 #include <map>
@@ -17,9 +16,9 @@ namespace kolo::train {
 
 class TrainingSetup {
  public:
-  // Collective over all ranks. Opens the data (workers only), checks that all workers see the
-  // same, makes the model, and gives all ranks rank 0's parameters and buffers. Throws DataError;
-  // std::runtime_error where ranks disagree.
+  // Collective over all ranks. Opens the data (workers only), checks that it is the same on all
+  // workers, makes the model, and broadcasts rank 0's parameters and buffers. Throws DataError;
+  // std::runtime_error if ranks disagree.
   TrainingSetup(const Options& options, Communicator& communicator);
 
   const Options& options() const { return options_; }
@@ -37,7 +36,7 @@ class TrainingSetup {
   std::int64_t iterations() const { return iterations_; }
   int epochs() const { return epochs_; }
 
-  // What must be equal in all arms of a comparison, as far as it is known before training: name to
+  // The terms that must be equal in all arms of a comparison and are known before training: name to
   // value. The same on every worker.
   std::map<std::string, std::string> terms() const;
 

@@ -33,8 +33,8 @@ void GradientReducer::begin(float learning_rate) {
 void GradientReducer::gradient_ready(tensor::ParameterId id) {
   if (position_.at(static_cast<std::size_t>(id)) != ready_) {
     throw std::logic_error(
-        fmt::format("the gradient of parameter {} came as number {} of backward, and lies as "
-                    "number {} in the arena: a bucket would leave before it is full",
+        fmt::format("the gradient of parameter {} is number {} in backward, but "
+                    "number {} in the arena: a bucket would be sent before it is full",
                     id, ready_, position_[static_cast<std::size_t>(id)]));
   }
   ++ready_;
