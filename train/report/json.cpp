@@ -8,7 +8,7 @@
 namespace kolo::train {
 namespace {
 
-// What readers would otherwise compute from the raw numbers, each in their own way.
+// Adds summary values, so that all readers use the same definitions.
 nlohmann::json with_summary(const RunRecord& run) {
   nlohmann::json json = run;
   json["images_per_second"] = run.images_per_second();

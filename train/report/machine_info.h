@@ -1,4 +1,4 @@
-// Where and with what a report was made.
+// Facts about the machine and the build, for reports.
 #pragma once
 
 #include <map>
@@ -6,8 +6,8 @@
 
 namespace kolo::train {
 
-// Name to value: processor, cores, memory, system, kernel, compiler, kolo, commit, time. What
-// cannot be found out is "unknown".
+// Name to value: processor, cores, memory, system, kernel, compiler, kolo, commit, time. Missing
+// values are "unknown".
 std::map<std::string, std::string> machine_info();
 
 }  // namespace kolo::train

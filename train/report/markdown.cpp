@@ -9,7 +9,7 @@
 namespace kolo::train {
 namespace {
 
-// What stands under the table: how each number is made, so that nobody has to guess.
+// The explanation of each number, printed below the table.
 struct Meaning {
   const char* number;
   const char* how;
@@ -17,54 +17,53 @@ struct Meaning {
 constexpr std::array<Meaning, 13> kMeanings{{
     {"a [b, c]", "the mean over the runs with different seeds, the smallest, the largest"},
     {"seconds of training",
-     "all iterations from the first, without start-up, evaluation and proofs of equality"},
+     "all iterations from the first, without start-up, evaluation and checks of the replicas"},
     {"images/s",
-     "samples over the seconds of the counted iterations, summed over workers. Not counted: the "
+     "samples per second of the counted iterations, summed over workers. Not counted: the "
      "first {skipped} iterations, "
-     "evaluation, and proofs of equality"},
+     "evaluation, and checks of the replicas"},
     {"iteration",
-     "mean over the counted iterations and over workers, on the thread that trains, from asking "
-     "for a batch to updated "
+     "mean over the counted iterations and over workers, on the training thread, from requesting "
+     "a batch to updated "
      "parameters; the parts add up to it. p10, median and p90 are those of rank 0's counted "
      "iterations"},
-    {"data", "waiting for the next batch, which another thread prepares"},
+    {"data", "waiting for the next batch, which the loader's thread prepares"},
     {"forward, backward",
-     "computing; what communication takes on this thread meanwhile is not in it"},
+     "computing, without the communication that this thread does at the same time"},
     {"exposed communication",
-     "all that the training thread does for communication: starting exchanges and helping them "
-     "along inside backward, and "
-     "waiting for them afterwards, which is also waiting for a slower worker"},
-    {"optimizer", "applying the update, or taking over parameters that a server has updated"},
+     "the training thread's time for communication: starting exchanges, making progress "
+     "inside backward, and "
+     "waiting afterwards, also for a slower worker"},
+    {"optimizer", "applying the update, or copying parameters that a server has updated"},
     {"hidden communication",
-     "from the start of the first bucket to the arrival of the last, less what is exposed: "
-     "communication that overlaps with "
-     "backward. Where all cores are busy it still costs: it makes backward slower"},
+     "from the start of the first bucket to the end of the last, minus exposed communication: "
+     "the part that overlaps with "
+     "backward. If all cores are busy it still has a cost: backward is slower"},
     {"MiB sent",
      "payload bytes that the transport counted in the exchange of gradients, per iteration, "
-     "headers apart; below it what the "
-     "formula says"},
-    {"cores busy",
-     "CPU seconds of the processes per second of training: what servers cost in cores"},
-    {"peak memory", "the most that was resident in one process"},
+     "without headers; below it the bytes by the "
+     "formula"},
+    {"cores busy", "CPU seconds of the processes per second of training: the cores that they use"},
+    {"peak memory", "the largest resident memory of one process"},
     {"losses, accuracies",
-     "training: over the epoch's samples while they were trained on. Test: each test sample once, "
-     "counted exactly on however "
-     "many workers; running statistics of batch norm are rank 0's, as in PyTorch's DDP. Equal "
+     "training: over the epoch's samples, during training. Test: each test sample counts once, "
+     "for any number of "
+     "workers; running statistics of batch norm are rank 0's, as in PyTorch's DDP. Equal "
      "hashes of the final weights mean "
      "equal weights"},
 }};
 
 constexpr const char* kSameForAll =
-    "Every arm ran in fresh processes, one arm after the other, with the same model, initial "
+    "Every arm ran in new processes, one arm after the other, with the same model, initial "
     "weights, order of data, "
-    "optimizer, precision, iterations, threads and transport; kolo-train refuses to compare runs "
+    "optimizer, precision, iterations, threads and transport. kolo-train does not compare runs "
     "that differ in any of "
     "these.";
 
 constexpr const char* kOneMachine =
-    "Ranks on one machine talk through its memory, and servers share its cores with the workers: "
-    "the table says what the "
-    "strategies cost here, not what they cost on a network.";
+    "Ranks on one machine communicate through its memory, and servers share its cores with the "
+    "workers. So the table shows the costs of the "
+    "strategies here, not on a network.";
 
 std::string meaning_markdown(const Report& report) {
   std::string text = fmt::format(

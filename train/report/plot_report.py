@@ -6,8 +6,8 @@
     learning     loss and accuracy, over epochs and over seconds of training
     bytes        what each kind of rank sends per iteration, measured and by the strategy's formula
 
-Each file appears whole or not at all. Exit codes: 0 drawn, 1 the report cannot be read or the folder not written, 3 there is
-no matplotlib.
+Each file is written completely or not at all. Exit codes: 0 success, 1 the report cannot be read or the folder not written,
+3 there is no matplotlib.
 """
 
 import json
@@ -25,9 +25,9 @@ try:
 except ImportError:
     sys.exit(3)
 
-# Of arms. Okabe and Ito's colours: told apart by everybody, and in grey.
+# Colours of arms: Okabe and Ito's, which are distinguishable for colour-blind readers and in grey.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000"]
-# Of what is no arm: others than these, and each lighter or darker than its neighbours.
+# Colours of parts: different from those of arms, and each lighter or darker than its neighbours.
 PART_COLOURS = {"data": "#999999", "forward": "#BCBDDC", "backward": "#54278F", "exposed": "#DF65B0",
                 "optimizer": "#8C6D31", "other": "#E0E0E0"}
 BYTES_COLOUR = "#4D4D4D"
@@ -43,7 +43,7 @@ POINTS_PER_INCH = 72
 
 
 def arms_of(report):
-    """Arm to its runs, one per seed, in the order in which they ran."""
+    """Maps each arm to its runs, one per seed, in the order of the runs."""
     arms = OrderedDict()
     for run in report["runs"]:
         arms.setdefault(run["arm"], []).append(run)
@@ -56,7 +56,7 @@ def mean(values):
 
 
 def spread(values):
-    """Distances from the mean to the smallest and the largest value: what an error bar shows."""
+    """Distances from the mean to the smallest and the largest value, for error bars."""
     middle = mean(values)
     return [[middle - min(values)], [max(values) - middle]]
 
@@ -66,7 +66,7 @@ def of_kind(run, is_worker):
 
 
 def tick_name(arm):
-    """The words of an arm below each other, so that neighbours do not run into one another."""
+    """The words of an arm on separate lines, so that neighbouring labels do not overlap."""
     return arm.replace(":", ":\n")
 
 
@@ -78,12 +78,12 @@ def subtitle(report):
 
 
 def time_text(ms):
-    """As in the table."""
+    """The same format as in the table."""
     return f"{ms:,.1f}"
 
 
 def colour_on(background, alpha=1.0):
-    """Of text: black or white, whichever is clearer there."""
+    """The colour of text on a background: black or white, whichever has more contrast."""
     light = [1 - alpha + alpha * part for part in matplotlib.colors.to_rgb(background)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in light]
     luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
@@ -91,7 +91,7 @@ def colour_on(background, alpha=1.0):
 
 
 def legend_below(figure, axis):
-    """Below the axes, over nothing; the figure grows by that."""
+    """Draws the legend below the axes; the figure grows by its height."""
     handles, labels = axis.get_legend_handles_labels()
     inches = LEGEND_POINTS / POINTS_PER_INCH
     columns = max(1, int(figure.get_figwidth() / (inches * (LEGEND_KEY + LEGEND_LETTER * max(map(len, labels))))))
@@ -192,7 +192,7 @@ def draw_learning(report, folder):
     for index, (arm, runs) in enumerate(arms.items()):
         for repetition, run in enumerate(runs):
             colour, style = COLOURS[index % len(COLOURS)], styles[index % len(styles)]
-            # Where arms have the same values, the marker of each is a ring around that of the next.
+            # If arms have the same values, the marker of each is a ring around the marker of the next.
             look = {"color": colour, "linestyle": style, "linewidth": 2.6 - 0.6 * min(index, 2), "marker": MARKERS[index % len(MARKERS)],
                     "markersize": 3 + 3 * (len(arms) - 1 - index), "markerfacecolor": "white" if index + 1 < len(arms) else colour,
                     "alpha": 1.0 if repetition == 0 else 0.4, "label": arm if repetition == 0 else None}

@@ -23,34 +23,35 @@ namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
 constexpr std::array<const char*, 4> kNames{"throughput", "iteration", "learning", "bytes"};
-// The distribution's first: that is where its matplotlib is.
+// The distribution's interpreter first, because it has the distribution's matplotlib.
 constexpr std::array<const char*, 2> kInterpreters{"/usr/bin/python3", "python3"};
 constexpr int kNoMatplotlib = 3;  // the script's exit code for it
-constexpr int kNotFound = 127;    // where there is no such interpreter
+constexpr int kNotFound = 127;    // if there is no such interpreter
 constexpr std::chrono::seconds kPatience{120};
 constexpr std::chrono::milliseconds kLookEvery{5};
 
 struct Ending {
   bool is_late = false;
-  int status = 0;  // as waitpid has it
+  int status = 0;  // of waitpid
 
   int exit_code() const { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
   std::string why() const {
-    if (is_late) return fmt::format("the script had not ended after {} s", kPatience.count());
-    if (!WIFSIGNALED(status)) return "the script failed, and said why on standard error";
+    if (is_late) return fmt::format("the script did not end within {} s", kPatience.count());
+    if (!WIFSIGNALED(status)) return "the script failed; its error is on standard error";
     const int signal = WTERMSIG(status);
-    return fmt::format("the script was ended by signal {} ({})", signal, strsignal(signal));
+    return fmt::format("the script was killed by signal {} ({})", signal, strsignal(signal));
   }
 };
 
-// In the child, where nothing may allocate. SIGTERM: the script then removes what it has begun.
+// Runs in the child after fork, so it must not allocate. On SIGTERM (the parent died) the script
+// removes its incomplete files.
 [[noreturn]] void become(char* const* words, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() == parent) execvp(words[0], words);
   _exit(kNotFound);
 }
 
-// A child that cannot be started has the exit code of one that is not there.
+// If the child cannot be started, the exit code is that of a missing interpreter.
 Ending run_script(const std::vector<std::string>& command, const std::string& folder) {
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
@@ -76,7 +77,7 @@ Ending run_script(const std::vector<std::string>& command, const std::string& fo
   return ending;
 }
 
-// Beside the program, built or installed.
+// The script's path, relative to the program, both built and installed.
 std::string script_path() {
   const fs::path beside = fs::path(own_program()).parent_path() / "../share/kolo/plot_report.py";
   return beside.lexically_normal().string();
@@ -98,7 +99,7 @@ std::string plot_command(const std::string& folder) {
 
 PlotResult draw_plots(const std::string& folder) {
   const std::string script = script_path();
-  if (!fs::exists(script)) return {fmt::format("no plots: {} is not there", script), false};
+  if (!fs::exists(script)) return {fmt::format("no plots: {} does not exist", script), false};
   const std::string again = plot_command(folder);
   bool is_without_matplotlib = false;
   for (const char* interpreter : kInterpreters) {
@@ -111,9 +112,9 @@ PlotResult draw_plots(const std::string& folder) {
     return {fmt::format("no plots: {}; to try again, run: {}", ending.why(), again), true};
   }
   const char* const missing = is_without_matplotlib
-                                  ? "python3 has no matplotlib (Debian: python3-matplotlib); when "
-                                    "it has"
-                                  : "there is no python3; when there is";
+                                  ? "python3 has no matplotlib (Debian: python3-matplotlib); after "
+                                    "installing it"
+                                  : "there is no python3; after installing it";
   return {fmt::format("no plots: {}, run: {}", missing, again), false};
 }
 

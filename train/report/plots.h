@@ -1,4 +1,4 @@
-// The plots of a report, which a script draws.
+// The plots of a report, drawn by a Python script.
 #pragma once
 
 #include <string>
@@ -6,23 +6,23 @@
 
 namespace kolo::train {
 
-// "throughput.png", ...: what the script makes.
+// The files that the script writes: "throughput.png", ...
 std::vector<std::string> plot_files();
 
-// How to draw the plots of the report in `folder` by hand: "python3 SCRIPT FOLDER".
+// The command that draws the plots of the report in `folder`: "python3 SCRIPT FOLDER".
 std::string plot_command(const std::string& folder);
 
 struct PlotResult {
-  std::string why_none;     // and what to do; empty where all were drawn
-  bool has_failed = false;  // a machine without python3 or matplotlib is no failure
+  std::string why_none;     // and what to do; empty if all were drawn
+  bool has_failed = false;  // false if python3 or matplotlib is missing
 };
 
-// Draws the plots of the report.json in `folder`: all of them, or none stays. What was measured
-// does not depend on them. The script ends when this process does, and after two minutes; nothing
-// half-written stays.
+// Draws the plots of the report.json in `folder`: all of them, or none. Results do not depend on
+// them. The script is ended with this process, and after two minutes. It leaves no incomplete
+// files.
 PlotResult draw_plots(const std::string& folder);
 
-// Removes those that are there.
+// Removes existing plots.
 void remove_plots(const std::string& folder);
 
 }  // namespace kolo::train

@@ -14,10 +14,11 @@
 namespace kolo::train {
 namespace {
 
-// report.md never shows plots that are not there, whatever ends this process meanwhile.
+// Writes report.md before and after the plots, so that it never links missing plots, even if this
+// process is killed between.
 PlotResult write_with_plots(const std::string& folder, Report report) {
-  report.no_plots =
-      fmt::format("no plots: kolo-train ended before them; run: {}", plot_command(folder));
+  report.no_plots = fmt::format("no plots: kolo-train ended before they were drawn; run: {}",
+                                plot_command(folder));
   write_report(folder, report);
   const PlotResult drawing = draw_plots(folder);
   report.no_plots = drawing.why_none;
@@ -36,8 +37,7 @@ void check_report_folder(const Options& options) {
   }
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::path(options.report) / "report.json", ignored)) {
-    std::fprintf(stderr,
-                 "kolo-train: --report %s: holds a report already, which this one replaces\n",
+    std::fprintf(stderr, "kolo-train: --report %s: replaces the report that is there\n",
                  options.report.c_str());
   }
 }
@@ -63,7 +63,7 @@ void publish(const Options& options, const std::vector<std::string>& arguments,
     throw ReportError(fmt::format("the table: cannot write it to standard output: {}",
                                   std::strerror(why == 0 ? errno : why)));
   }
-  if (drawing.has_failed) throw ReportError("the report is there without its plots");
+  if (drawing.has_failed) throw ReportError("the report was written without plots");
 }
 
 }  // namespace kolo::train

@@ -1,4 +1,4 @@
-// Results to where people look: the table on standard output, the report in its folder.
+// Publishes results: the table on standard output, the report in its folder.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace kolo::train {
 
-// Throws UsageError where the report's folder cannot be written; leaves nothing there.
+// Throws UsageError if the report's folder cannot be written. Leaves nothing there.
 void check_report_folder(const Options& options);
 
-// `runs`: one or more. `incomplete`: why there are not more of them; empty where these are all.
-// The table comes first, so that it is there whatever becomes of the folder. Throws ReportError.
+// `runs`: one or more. `incomplete`: why runs are missing; empty if none is. Prints the table
+// first, so that it is not lost if the folder cannot be written. Throws ReportError.
 void publish(const Options& options, const std::vector<std::string>& arguments,
              std::vector<RunRecord> runs, const std::string& incomplete);
 

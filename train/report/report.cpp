@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& folder, const std::string& reason) {
   throw ReportError(fmt::format(
-      "--report: the folder '{}' cannot be written: {}; give another folder, or free it", folder,
-      reason));
+      "--report: the folder '{}' cannot be written: {}; choose another folder, or make it writable",
+      folder, reason));
 }
 
 void make_folder(const std::string& folder) {
@@ -31,7 +31,7 @@ void make_folder(const std::string& folder) {
   if (!fs::is_directory(folder)) fail(folder, "it is not a folder");
 }
 
-// Those that make_folder() would have to make, the innermost first.
+// The folders that make_folder() would have to create, the innermost first.
 std::vector<fs::path> missing_folders(const std::string& folder) {
   std::vector<fs::path> missing;
   std::error_code ignored;
@@ -42,7 +42,7 @@ std::vector<fs::path> missing_folders(const std::string& folder) {
   return missing;
 }
 
-// Returns why not; empty where it is there.
+// Writes a file. Returns the reason of a failure; empty on success.
 std::string try_to_write(const std::string& folder, const std::string& name,
                          const std::string& text) {
   const fs::path part = fs::path(folder) / fmt::format(".{}.{}.part", name, getpid());
@@ -91,7 +91,7 @@ void require_writable(const std::string& folder) {
 
 void write_report(const std::string& folder, const Report& report) {
   make_folder(folder);
-  remove_plots(folder);  // those of an earlier report must not stand beside new numbers
+  remove_plots(folder);  // plots of an earlier report must not stay beside new numbers
   write_whole(folder, "report.json", report_json(report));
   write_markdown(folder, report);
 }

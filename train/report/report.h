@@ -1,10 +1,10 @@
-// The report of a comparison: what was measured, as a table on the terminal, and as files.
+// Report of a comparison: the results as a table on the terminal, and as files.
 //
-//   report.json   every number there is: runs, epochs, ranks, iterations, terms, machine, command
-//   report.md     the table, what each number means and how it was made, and the plots
+//   report.json   all numbers: runs, epochs, ranks, iterations, terms, machine, command
+//   report.md     the table, the meaning of each number, and the plots
 //   *.png, *.svg  drawn from report.json by plot_report.py
 //
-// Files appear whole or not at all: each is written under another name, and renamed.
+// Files are written completely or not at all: each is written under another name, then renamed.
 #pragma once
 
 #include <map>
@@ -16,37 +16,37 @@
 
 namespace kolo::train {
 
-// A folder that cannot be written. The message names it and the reason.
+// Error: a folder cannot be written. The message names it and the reason.
 class ReportError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 struct Report {
-  std::string command;                         // as it was typed
+  std::string command;                         // the command line
   std::map<std::string, std::string> machine;  // machine_info()
   std::vector<RunRecord> runs;                 // all arms of a seed, then those of the next
-  std::string incomplete;                      // why there are not more runs; empty: all are there
-  std::string no_plots;  // what report.md has in their place; empty: they are there
+  std::string incomplete;                      // why runs are missing; empty: none is
+  std::string no_plots;                        // text in place of the plots; empty: there are plots
 
-  // At the start of every run, not counted for speeds.
+  // Number of iterations at the start of every run that do not count for speeds.
   std::int64_t skipped_iterations() const;
 };
 
-// Proves that the folder can be made, if it is not there, and that files can be made in it; leaves
-// everything as it was. Called before anything is trained. Throws ReportError.
+// Checks that the folder exists or can be created, and that files can be created in it; then
+// restores the previous state. Called before the training. Throws ReportError.
 void require_writable(const std::string& folder);
 
 // Writes report.json and report.md. Throws ReportError.
 void write_report(const std::string& folder, const Report& report);
 
-// report.md alone, once more.
+// Writes report.md again.
 void write_markdown(const std::string& folder, const Report& report);
 
 std::string report_json(const Report& report);
 std::string report_markdown(const Report& report);
 
-// For the terminal.
+// The table and findings for the terminal.
 std::string report_text(const Report& report);
 
 }  // namespace kolo::train

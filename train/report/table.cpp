@@ -34,7 +34,7 @@ std::string with_spread(const Runs& runs, const Value& value, int digits) {
   return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", mean, digits, low, digits, high, digits);
 }
 
-// The mean over workers (or over servers) of what `value` takes from a rank.
+// The mean over workers (or over servers) of `value`.
 Value mean_of_ranks(bool of_workers, std::function<double(const RankRecord&)> value) {
   return [of_workers, value = std::move(value)](const RunRecord& run) {
     double sum = 0;
@@ -66,7 +66,7 @@ class TableMaker {
     add_text(label, [&](const Runs& runs) { return with_spread(runs, value, digits); });
   }
 
-  // A row of what only arms with dedicated servers have.
+  // Adds a row that only arms with dedicated servers have.
   void add_for_servers(const std::string& label, const Value& value, int digits) {
     const bool has_any =
         std::ranges::any_of(arms_, [](const Runs& r) { return r[0]->servers > 0; });
@@ -174,17 +174,18 @@ std::string joined(const std::vector<std::string>& names) {
 }
 
 std::string finding_on_replicas(const Report& report) {
-  if (report.runs.front().workers == 1) return "";  // nobody to be equal to
+  if (report.runs.front().workers == 1) return "";  // there is nothing to compare
   std::int64_t checks = 0;
   for (const RunRecord& run : report.runs) checks += run.replica_checks;
   return fmt::format(
-      "The replicas were compared {} time{} (by a hash of all parameters), and never differed.",
+      "The replicas were compared {} time{} (by a hash of all parameters) and were always equal.",
       checks, checks == 1 ? "" : "s");
 }
 
-// Of every seed, the arms beside the first one; empty where there is one arm.
+// Compares the final weights of all arms with those of the first arm of the same seed; empty if
+// there is one arm.
 std::string finding_on_weights(const Report& report) {
-  const RunRecord* first = nullptr;  // of its seed
+  const RunRecord* first = nullptr;  // the first run of the seed
   std::set<std::string> differs;
   double widest = 0;
   for (const RunRecord& run : report.runs) {
@@ -200,16 +201,17 @@ std::string finding_on_weights(const Report& report) {
   }
   if (equal.size() + different.size() == 1) return "";
   if (different.empty()) {
-    return fmt::format("The final parameters are the same, bit for bit, in all arms ({}).",
+    return fmt::format("The final parameters are equal, bit for bit, in all arms ({}).",
                        joined(equal));
   }
   return fmt::format(
-      "The final parameters of {} differ from those of {} in rounding: the same sums "
-      "in another order. The training losses of the last epoch differ by {:.2g} at most.",
+      "The final parameters of {} differ from those of {} in rounding: the order of summation "
+      "differs. The training losses of the last epoch differ by at most {:.2g}.",
       joined(different), joined(equal), widest);
 }
 
-// The iterations of a run: the same work, which takes about the same time on a quiet machine.
+// Spread of iteration times in a run. All iterations do the same work, so on an idle machine they
+// take about the same time.
 struct Times {
   const RunRecord* run = nullptr;
   double low = 0, high = 0;  // 10th and 90th percentile, seconds
@@ -217,7 +219,7 @@ struct Times {
   double width() const { return high / low; }
 };
 
-// Of every arm, in their order, the run whose times are the widest apart.
+// For each arm, in order, the run with the widest spread.
 std::vector<Times> widest_of_arms(const Report& report) {
   std::vector<Times> widest;
   for (const RunRecord& run : report.runs) {
@@ -234,7 +236,7 @@ std::vector<Times> widest_of_arms(const Report& report) {
   return widest;
 }
 
-// Empty where the times of no arm say that something else had the machine.
+// Warns if the times of an arm vary so much that the machine was probably busy; otherwise empty.
 std::string finding_on_times(const Report& report) {
   constexpr double kQuiet = 1.5;  // seen on two idle cores: 1.05 to 1.2
   const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
@@ -248,9 +250,10 @@ std::string finding_on_times(const Report& report) {
   }
   if (arms.empty()) return "";
   return fmt::format(
-      "WARNING: the iterations {} (10th to 90th percentile{}): something else had the machine, or "
-      "ranks had to share a core; repeat it before you compare speeds.",
-      fmt::join(arms, "; "), has_seeds ? ", of each arm the seed where they are widest apart" : "");
+      "WARNING: the iterations {} (10th to 90th percentile{}): another program used the machine, "
+      "or "
+      "ranks had to share a core; repeat the run before you compare speeds.",
+      fmt::join(arms, "; "), has_seeds ? ", for each arm the seed with the widest spread" : "");
 }
 
 std::string name_of(const RunRecord& run, const Report& report) {
@@ -258,9 +261,9 @@ std::string name_of(const RunRecord& run, const Report& report) {
   return has_seeds ? fmt::format("{}, seed {}", run.arm, run.seed) : run.arm;
 }
 
-// Forward is the same work in every run, and nothing is communicated meanwhile: where it takes
-// another time, the machine was another. Empty where it was the same. (Backward is slower where
-// communication takes cores or memory, which is the strategy's.)
+// Warns if forward took different times in the runs; otherwise empty. Forward is the same work in
+// every run, and runs without communication, so a difference comes from the machine. (Backward may
+// be slower because communication uses cores or memory, which is a property of the strategy.)
 std::string finding_on_forward(const Report& report) {
   constexpr double kSame = 1.15;
   const auto [quick, slow] =
@@ -269,14 +272,14 @@ std::string finding_on_forward(const Report& report) {
       });
   if (slow->forward_seconds() <= kSame * quick->forward_seconds()) return "";
   return fmt::format(
-      "WARNING: the machine was not the same for all runs: forward, the same work in every one, "
+      "WARNING: the machine was not equally fast for all runs: forward, the same work in each, "
       "took {:.1f} ms "
-      "in {} and {:.1f} ms in {} (medians){}; repeat it before you compare speeds, with --seeds 3, "
-      "whose "
+      "in {} and {:.1f} ms in {} (medians){}; repeat the runs before you compare speeds; with "
+      "--seeds 3 the "
       "arms take turns.",
       1e3 * quick->forward_seconds(), name_of(*quick, report), 1e3 * slow->forward_seconds(),
       name_of(*slow, report),
-      slow->servers > 0 ? ", or its dedicated servers took the workers' cores" : "");
+      slow->servers > 0 ? ", or its dedicated servers used the workers' cores" : "");
 }
 
 std::string finding_on_bytes(const Report& report) {
@@ -284,8 +287,8 @@ std::string finding_on_bytes(const Report& report) {
   for (const RunRecord& run : report.runs) {
     if (!run.bytes_match()) wrong.insert(run.arm);
   }
-  if (wrong.empty()) return "Every rank moved the bytes that its strategy's formula promises.";
-  return fmt::format("WARNING: the bytes that were moved are not those of the formula in {}.",
+  if (wrong.empty()) return "Every rank moved the bytes of its strategy's formula.";
+  return fmt::format("WARNING: the bytes moved differ from the formula in {}.",
                      fmt::join(wrong, ", "));
 }
 
@@ -315,7 +318,7 @@ std::vector<std::string> findings(const Report& report) {
   constexpr std::int64_t kFew = 20;
   if (report.runs.front().counted_iterations < kFew) {
     sentences.push_back(
-        fmt::format("WARNING: speeds and times are those of {}, too few to compare by.",
+        fmt::format("WARNING: speeds and times come from {}, too few for a comparison.",
                     count_text(report.runs.front().counted_iterations, "counted iteration")));
   } else {
     for (std::string sentence : {finding_on_times(report), finding_on_forward(report)}) {
@@ -323,8 +326,8 @@ std::vector<std::string> findings(const Report& report) {
     }
   }
   if (!report.incomplete.empty()) {
-    sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs ended. {}", report.runs.size(),
-                                    report.incomplete));
+    sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs finished. {}",
+                                    report.runs.size(), report.incomplete));
   }
   for (std::string sentence :
        {finding_on_replicas(report), finding_on_weights(report), finding_on_bytes(report)}) {

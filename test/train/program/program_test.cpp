@@ -75,7 +75,7 @@ TEST_CASE("compare runs the arms over a transport, proves them equal and writes 
   REQUIRE(ended.exit_code == 0);
   CHECK_THAT(ended.output, ContainsSubstring("images/s, all workers"));
   CHECK_THAT(ended.output,
-             ContainsSubstring("the same, bit for bit, in all arms (ring, ps, ps:everywhere)"));
+             ContainsSubstring("equal, bit for bit, in all arms (ring, ps, ps:everywhere)"));
   CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
   const auto report = nlohmann::json::parse(std::ifstream(folder.path / "out/report.json"));
   REQUIRE(report["runs"].size() == 3);
@@ -191,7 +191,7 @@ TEST_CASE("a report that is there already is replaced, and a line says so") {
   const ProgramResult first = run_program(words, folder.text());
   const ProgramResult second = run_program(words, folder.text());
   CHECK((first.exit_code == 0 && second.exit_code == 0));
-  const std::string line = "--report out: holds a report already, which this one replaces";
+  const std::string line = "--report out: replaces the report that is there";
   CHECK(first.output.find(line) == std::string::npos);
   CHECK_THAT(second.output, ContainsSubstring(line));
 }

@@ -63,9 +63,9 @@ class PlotReport(unittest.TestCase):
 
     def test_the_data_and_what_the_report_warns_of_stand_below_every_picture(self):
         folder = self.report()
-        warning = "WARNING: speeds and times are those of 0 counted iterations, too few to compare by."
+        warning = "WARNING: speeds and times come from 0 counted iterations, too few for a comparison."
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        self.assertIn("too few to compare by.", report["findings"][0])
+        self.assertIn("too few for a comparison.", report["findings"][0])
         for findings, shown in (([warning, "Every rank moved the bytes."], 1), ([], 0)):
             (folder / "report.json").write_text(json.dumps({**report, "findings": findings}), encoding="utf-8")
             subprocess.run([PYTHON, SCRIPT, folder], check=True, timeout=120)

@@ -140,8 +140,8 @@ TEST_CASE(
   CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
   for (RankRecord& rank : report.runs[0].ranks) rank.forward_median *= 1.02;
   const std::string warning =
-      "WARNING: the machine was not the same for all runs: forward, the same work in every one, "
-      "took 50.3 ms in ps and 58.5 ms in ring (medians); repeat it";
+      "WARNING: the machine was not equally fast for all runs: forward, the same work in each, "
+      "took 50.3 ms in ps and 58.5 ms in ring (medians); repeat the runs";
   CHECK_THAT(report_text(report), ContainsSubstring(warning) && ContainsSubstring("--seeds 3"));
   CHECK_THAT(report_markdown(report), ContainsSubstring(warning));
   for (RankRecord& rank : report.runs[1].ranks) rank.forward_median *= 2;
@@ -181,12 +181,12 @@ TEST_CASE("what is said of weights and losses is said of all seeds") {
     run.final_hash = "another";
     report.runs.push_back(run);
   }
-  CHECK_THAT(report_text(report), ContainsSubstring("the same, bit for bit, in all arms"));
+  CHECK_THAT(report_text(report), ContainsSubstring("equal, bit for bit, in all arms"));
   report.runs.back().final_hash = "a third";
   report.runs.back().epochs.back().train_loss += 0.00003;
   CHECK_THAT(report_text(report),
              ContainsSubstring("parameters of ps differ from those of ring") &&
-                 ContainsSubstring("of the last epoch differ by 3e-05 at most"));
+                 ContainsSubstring("of the last epoch differ by at most 3e-05"));
 }
 
 TEST_CASE("bytes that are not those of the formula are flagged") {
@@ -259,9 +259,10 @@ TEST_CASE("a folder in which no file can be made is refused without the name of 
   const Folder folder("kolo_report_test_");
   const std::string pid = std::to_string(getpid());
   std::filesystem::create_directories(folder.path / ("..probe-" + pid + "." + pid + ".part/full"));
-  CHECK_THROWS_WITH(require_writable(folder.path.string()),
-                    "--report: the folder '" + folder.path.string() +
-                        "' cannot be written: Is a directory; give another folder, or free it");
+  CHECK_THROWS_WITH(
+      require_writable(folder.path.string()),
+      "--report: the folder '" + folder.path.string() +
+          "' cannot be written: Is a directory; choose another folder, or make it writable");
 }
 
 TEST_CASE("files appear whole, old plots go, and a folder that cannot be written is named") {
