@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::int64_t kMostEpochs = std::numeric_limits<int>::max();  // and iterations
 
-// What the command line holds before it is understood.
+// Values of the command line before they are interpreted.
 struct Raw {
   Options options;
   std::string strategies;
@@ -53,7 +53,7 @@ std::vector<std::string> names_between_processes() {
 
 void add_comparison_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
-  const std::string group = "What is compared";
+  const std::string group = "Arms of the comparison";
   app.add_option(
          "--strategies,--strategy", raw.strategies,
          "arms, separated by commas: " + list_of_strategies() + " [compare: ring,ps; train: ring]")
@@ -63,15 +63,17 @@ void add_comparison_flags(CLI::App& app, Raw& raw) {
       ->check(whole_number(1, 1024))
       ->group(group);
   app.add_option("--ps-mode,--ps_mode", raw.arm_defaults.ps_mode,
-                 "where a bare 'ps' has its servers: dedicated, sharded, everywhere [dedicated]")
+                 "placement of servers of 'ps' without words: dedicated, sharded, everywhere "
+                 "[dedicated]")
       ->group(group);
-  app.add_option("--servers", raw.arm_defaults.servers, "dedicated servers of a bare 'ps' [1]")
+  app.add_option("--servers", raw.arm_defaults.servers,
+                 "dedicated servers of 'ps' without words [1]")
       ->check(whole_number(1, 64))
       ->group(group);
   app.add_option("--ps-optimizer,--ps_optimizer", raw.arm_defaults.ps_optimizer,
-                 "who applies the optimizer of a bare 'ps': worker, server [worker]")
+                 "ranks that apply the optimizer of 'ps' without words: worker, server [worker]")
       ->group(group);
-  app.add_option("--seeds", o.seeds, "repetitions, with seeds S, S+1, ...: shows the spread [1]")
+  app.add_option("--seeds", o.seeds, "repetitions with seeds S, S+1, ..., to show the spread [1]")
       ->check(whole_number(1, 1000))
       ->group(group);
 }
@@ -99,17 +101,17 @@ void add_work_flags(CLI::App& app, Raw& raw) {
       ->check(whole_number(1, 1 << 24))
       ->group(group);
   app.add_option("--global-batch,--global_batch", o.global_batch,
-                 "samples of all ranks together per iteration, in the place of --batch-size "
+                 "samples of all ranks together per iteration, instead of --batch-size "
                  "[--ranks times --batch-size]")
       ->check(whole_number(1, 1 << 24))
       ->group(group);
   app.add_option("--epochs", o.epochs, "passes over the training data [8]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--steps", o.steps, "stop after so many iterations; 0: whole epochs [0]")
+  app.add_option("--steps", o.steps, "stop after this number of iterations; 0: whole epochs [0]")
       ->check(whole_number(0))
       ->group(group);
-  app.add_option("--seed", o.seed, "of weights, data order and rendered data [1]")
+  app.add_option("--seed", o.seed, "seed of weights, data order and rendered data [1]")
       ->check(whole_number(0))
       ->group(group);
 }
@@ -139,17 +141,16 @@ void add_running_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "How it runs, the same for every arm";
   app.add_option("--transport", o.transport,
-                 "auto, one of this build's, or the path of a library with one (./libx.so) [auto]")
+                 "auto, a transport of this build, or the path of a library (./libx.so) [auto]")
       ->check([](const std::string& name) {
         if (is_from_outside(name)) return std::string();
         return one_of("transport", with_auto(transport_names()))(name);
       })
       ->group(group);
-  app.add_option(
-         "--shape", o.shape,
-         "the network to play: 1Gbit,1ms; hosts:10Gbit,50us between hosts only [KOLO_SHAPE]")
+  app.add_option("--shape", o.shape,
+                 "simulated network: 1Gbit,1ms; hosts:10Gbit,50us between hosts only [KOLO_SHAPE]")
       ->group(group);
-  app.add_option("--backend", o.backend, "what computes: auto, or one of this build's [auto]")
+  app.add_option("--backend", o.backend, "compute backend: auto, or one of this build [auto]")
       ->check(one_of("backend", with_auto(tensor::backend_names())))
       ->group(group);
   app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks [0]")
@@ -166,10 +167,10 @@ void add_running_flags(CLI::App& app, Raw& raw) {
       ->check(whole_number(1))
       ->group(group);
   app.add_flag("--progress-thread", o.progress_thread,
-               "drive communication from a thread of its own [no]")
+               "make progress of communication in a separate thread [no]")
       ->group(group);
   app.add_flag("--no-progress-thread", raw.has_no_progress_thread,
-               "drive it from the thread that trains, as without either")
+               "make progress in the training thread (the default)")
       ->group(group);
   app.add_option("--timeout", raw.timeout_s, "seconds to wait for another rank [60]")
       ->check(real_number(0, Least::excluded, 1e6))
@@ -178,12 +179,12 @@ void add_running_flags(CLI::App& app, Raw& raw) {
 
 void add_watching_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
-  const std::string group = "What is watched, and where it goes";
+  const std::string group = "Measurements and results";
   app.add_option("--eval-every,--eval_every", o.eval_every, "epochs between evaluations [1]")
       ->check(whole_number(1, kMostEpochs))
       ->group(group);
   app.add_option("--hash-every,--hash_every", o.hash_every,
-                 "iterations between proofs that the replicas are equal; 0: only at the end [20]")
+                 "iterations between checks that the replicas are equal; 0: only at the end [20]")
       ->check(whole_number(0, kMostEpochs))
       ->group(group);
   app.add_option("--skip-steps,--skip_steps", o.skip_steps,
@@ -198,16 +199,16 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
   app.add_option("--events-fd", o.events_fd)->group("");  // not shown
 }
 
-// What two flags together rule out; each alone is checked where it is declared.
+// Checks combinations of flags. Single flags are checked where they are declared.
 void check_together(const Options& o) {
   if (o.global_batch > 0 && o.global_batch < o.ranks) {
     refuse(fmt::format(
-        "--global-batch: {} samples leave some of {} ranks without any; give at least one each",
+        "--global-batch: {} samples are too few for {} ranks; give at least one per rank",
         o.global_batch, o.ranks));
   }
 }
 
-constexpr int kUntilSteps = 1'000'000;  // epochs, where --steps is the limit
+constexpr int kUntilSteps = 1'000'000;  // epochs, if --steps is the limit
 
 void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
   const bool is_rendered = o.dataset == "digits";
@@ -225,13 +226,13 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.ranks);
   }
   if (o.command == Command::compare && !is_report_given) o.report = "report";
-  if (has_no_report || o.events_fd >= 0) o.report.clear();  // who started a rank writes it
+  if (has_no_report || o.events_fd >= 0) o.report.clear();  // the starting process writes it
 }
 
 Options finish(Raw& raw) {
   Options& o = raw.options;
   check_together(o);
-  // Never 0, which stands for the default.
+  // Rounded up: 0 would mean the default.
   o.timeout = std::chrono::milliseconds(std::llround(std::ceil(raw.timeout_s * 1000)));
   if (raw.strategies.empty()) {
     raw.strategies = o.command == Command::compare ? "ring,ps" : "ring";
@@ -249,26 +250,26 @@ Options finish(Raw& raw) {
   return o;
 }
 
-// Whether the arms would be others if `other` held where their words say nothing.
+// Whether the arms would differ with the defaults `other`.
 bool would_change(const Raw& raw, const ArmDefaults& other) {
   try {
     return parse_arms(raw.strategies, other) != raw.options.arms;
-  } catch (const std::invalid_argument&) {  // they could not even be
+  } catch (const std::invalid_argument&) {  // they would be invalid
     return true;
   }
 }
 
-// Once the arms are known: what was given and would be ignored.
+// Rejects flags that would be ignored. Called when the arms are known.
 void refuse_unused(const CLI::App& app, const Raw& raw) {
   const Options& o = raw.options;
   if (raw.is_report_given && raw.has_no_report)
-    refuse("--no-report has no use for --report; leave one of them out");
+    refuse("--no-report cannot be combined with --report; remove one of them");
   if (app.count("--global-batch") > 0 && app.count("--batch-size") > 0)
-    refuse("--global-batch has no use for --batch-size; leave one of them out");
+    refuse("--global-batch cannot be combined with --batch-size; remove one of them");
   if (o.progress_thread && raw.has_no_progress_thread)
-    refuse("--no-progress-thread has no use for --progress-thread; leave one of them out");
+    refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   if (app.count("--stem") > 0 && o.model != "resnet50")
-    refuse(fmt::format("--model {} has no use for --stem; leave it out", o.model));
+    refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
   ArmDefaults mode = raw.arm_defaults, servers = mode, optimizer = mode;
   mode.ps_mode = mode.ps_mode == "everywhere" ? "dedicated" : "everywhere";
   servers.servers = std::max(servers.servers, 2) + 1;
@@ -278,8 +279,8 @@ void refuse_unused(const CLI::App& app, const Raw& raw) {
   for (const auto& [flag, other] :
        {std::pair{"--ps-mode", mode}, {"--servers", servers}, {"--ps-optimizer", optimizer}}) {
     if (app.count(flag) == 0 || would_change(raw, other)) continue;
-    refuse(fmt::format("{}: none of the arms ({}) has a use for it; leave it out", flag,
-                       fmt::join(arms, ", ")));
+    refuse(
+        fmt::format("{}: none of the arms ({}) uses it; remove it", flag, fmt::join(arms, ", ")));
   }
 }
 
@@ -296,7 +297,7 @@ Command parse_command(const std::string& word) {
                      did_you_mean(suggested_word(word, known))));
 }
 
-// "; did you mean --model?"; nothing where no flag is like it.
+// "; did you mean --model?", or nothing if no flag is similar.
 std::string guess(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options()) {
@@ -306,8 +307,8 @@ std::string guess(const CLI::App& app, const std::string& word) {
   return did_you_mean(nearest_word(word.substr(0, word.find('=')), known));
 }
 
-// Of the flags among what is left over, or else of all: a word may be the value of the flag before
-// it.
+// The first unexpected flag, or else the first unexpected word: a word may be the value of an
+// unexpected flag before it.
 std::string first_unexpected(const CLI::App& app) {
   const std::vector<std::string> unexpected = app.remaining();
   const auto flag = std::ranges::find_if(
@@ -343,7 +344,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   add_watching_flags(app, raw);
   try {
     std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);
-    app.parse(rest);  // CLI11 takes them in reverse
+    app.parse(rest);  // CLI11 expects reverse order
   } catch (const CLI::CallForHelp&) {
     parsed.text = app.help();
     parsed.is_text = true;
@@ -363,12 +364,13 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   }
   raw.is_report_given = app.count("--report") > 0;
   parsed.options = finish(raw);
-  // A rank is told an arm, and beside it what was given for others.
+  // A started rank gets one arm, but also the flags for other arms.
   if (raw.options.events_fd < 0) refuse_unused(app, raw);
   return parsed;
 }
 
-// Ranks that its rules name are known when a strategy has its ranks.
+// Checks and sets the shape. Ranks in its rules are checked later, when the number of ranks is
+// known.
 void use_shape(const std::string& shape) {
   try {
     parse_shape(shape);
@@ -387,7 +389,7 @@ void check_transport(const Options& options) {
                          why));
     if (joins_processes(name)) return;
     refuse(
-        fmt::format("--transport {}: it joins the threads of one process, and kolo-train's ranks "
+        fmt::format("--transport {}: it connects threads of one process, but kolo-train's ranks "
                     "are processes; there are {}",
                     name, fmt::join(names_between_processes(), ", ")));
   } catch (const std::invalid_argument& error) {
@@ -399,7 +401,8 @@ std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given
                                            std::uint64_t seed, int events_fd) {
   std::vector<std::string> arguments{"train"};
   arguments.insert(arguments.end(), given.begin() + 1, given.end());
-  // The last one counts, so these win; an arm's own words win over --ps-mode and the like.
+  // The last value of a flag counts, so these override the given ones. The words of an arm override
+  // --ps-mode and the like.
   for (const std::string& word :
        {"--strategies=" + arm.full_name(), fmt::format("--seed={}", seed), std::string("--seeds=1"),
         fmt::format("--events-fd={}", events_fd)}) {

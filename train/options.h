@@ -1,9 +1,8 @@
-// Every flag of kolo-train in one struct, and the one place that reads them.
+// All flags of kolo-train in one struct, and their parser.
 //
-// All flags mean the same for both commands, and every flag but --strategies holds for every arm:
-// that is how a comparison stays one of strategies. Flags of well-known PyTorch scripts are
-// accepted as synonyms (--n_gpus, --batch_size,
-// --train_size, ...).
+// All flags mean the same for both commands. Every flag except --strategies applies to all arms, so
+// that arms differ in their strategy only. Flags of well-known PyTorch scripts are accepted as
+// synonyms (--n_gpus, --batch_size, --train_size, ...).
 #pragma once
 
 #include <chrono>
@@ -16,8 +15,8 @@
 
 namespace kolo::train {
 
-// A flag that is wrong. The message is one line that names the flag and what there is instead; the
-// exit code is 2.
+// Error: a flag is wrong. The message is one line with the flag and the valid values. The exit code
+// is 2.
 class UsageError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
@@ -25,20 +24,20 @@ class UsageError : public std::invalid_argument {
 
 enum class Command {
   train,   // one arm
-  compare  // the arms one after the other, each in fresh processes
+  compare  // the arms one after the other, each in new processes
 };
 
 struct Options {
   Command command = Command::compare;
 
-  // What is compared.
+  // The comparison.
   std::vector<Arm> arms;
-  int ranks = 2;  // workers; dedicated servers are processes beside them
+  int ranks = 2;  // workers; dedicated servers are additional processes
   int seeds = 1;  // repetitions of every arm, with seeds seed, seed + 1, ...
 
   // The work: the same for every arm.
   std::string dataset = "digits";  // digits, or svhn:DIR
-  std::int64_t train_size = 0;     // samples; 0: the command's choice for digits, all for files
+  std::int64_t train_size = 0;     // samples; 0: the default for digits, all for files
   std::int64_t test_size = 0;
   std::string model = "resnet50";
   std::string stem = "imagenet";  // resnet50's: imagenet or cifar
@@ -46,28 +45,28 @@ struct Options {
   std::int64_t global_batch =
       0;  // samples of all ranks together; need not be a multiple of the ranks
   int epochs = 0;
-  std::int64_t steps = 0;  // 0: whole epochs; else stop after so many iterations
+  std::int64_t steps = 0;  // 0: whole epochs; else stop after this number of iterations
   double lr = 0;           // at a global batch of lr_batch; scaled linearly to the real one
   std::int64_t lr_batch = 256;
   double momentum = 0.9;
   double weight_decay = 1e-4;
   double warmup_epochs = 1;  // the learning rate grows linearly from near 0
   std::string lr_schedule = "cosine";
-  std::uint64_t seed = 1;  // of weights, data order and rendered data
+  std::uint64_t seed = 1;  // for weights, data order and rendered data
 
   // How it runs: the same for every arm.
   std::string transport = "auto";
-  std::string shape;  // the network to play, as KOLO_SHAPE takes it; empty: as it says
+  std::string shape;  // simulated network, in the form of KOLO_SHAPE; empty: use KOLO_SHAPE
   std::string backend = "auto";
   int threads = 0;                // compute threads per worker; 0: usable cores / ranks
   std::int64_t bucket_bytes = 0;  // 0: the default of buckets.h
   std::int64_t first_bucket_bytes = 0;
   bool progress_thread = false;  // a thread beside the training thread drives communication
-  std::chrono::milliseconds timeout{60'000};  // of every wait for another rank
+  std::chrono::milliseconds timeout{60'000};  // for every wait for another rank
 
-  // What is watched.
+  // Measurements.
   int eval_every = 1;   // epochs between evaluations; the last epoch is always evaluated
-  int hash_every = 20;  // iterations between proofs that the replicas are equal; 0: only at the end
+  int hash_every = 20;  // iterations between checks of the replicas; 0: only at the end
   int skip_steps = 5;   // iterations at the start that do not count for speeds
 
   // Where results go.
@@ -82,25 +81,24 @@ struct Options {
   }
 };
 
-// What parsing came to: options, or a text to print (--help, --version) and nothing to do.
+// Result of parsing: options, or only a text to print (--help, --version).
 struct ParsedOptions {
   Options options;
   std::string text;
   bool is_text = false;
 };
 
-// `arguments` without the program's name: "compare", "--ranks", "2", ... Fills every default, so
-// that nothing below has to know one. Throws UsageError, also for a flag that was given and has no
-// use beside the others.
+// Parses `arguments`, without the program's name: "compare", "--ranks", "2", ... Fills in all
+// defaults, so that no other code needs them. Throws UsageError, also for a flag that has no effect
+// with the others.
 ParsedOptions parse_options(const std::vector<std::string>& arguments);
 
-// Throws UsageError where kolo-train's ranks, which are processes, cannot meet over the transport
-// that the flag or, for auto, the environment names, or this machine cannot run it. Reads the
-// environment.
+// Checks the transport of the flag or, for auto, of the environment. Throws UsageError if it cannot
+// connect processes (kolo-train's ranks are processes), or if it does not run on this machine.
 void check_transport(const Options& options);
 
-// The arguments that make a process run one arm with one seed: what was given, and then what
-// overrides it.
+// The arguments of a process that runs one arm with one seed: those given by the user, then those
+// that override them.
 std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given, const Arm& arm,
                                            std::uint64_t seed, int events_fd);
 

@@ -139,7 +139,7 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"train", "--strategies", "ps:server=3"}, "; did you mean servers=3?");
   refuses({"train", "--strategies", "ps:optimiser=server"}, "; did you mean optimizer=server?");
   refuses({"train", "--strategies", "ps:optimizer=servr"}, "; did you mean server?");
-  refuses({"train", "--strategies", "ps:lr=0.1"}, "arms must not differ in anything but");
+  refuses({"train", "--strategies", "ps:lr=0.1"}, "arms may differ in their strategy only");
   refuses({"train", "--strategies", "ps", "--ps-mode", "everywere"}, "; did you mean everywhere?");
   refuses({"train", "--strategies", "ps", "--ps-optimizer", "workers"}, "; did you mean worker?");
   refuses({"train", "--stem", "imagnet"}, "; did you mean imagenet?");
@@ -177,23 +177,23 @@ TEST_CASE("a flag that has no use beside the others is refused where it was give
     }
     return "nothing";
   };
-  const std::string none = ": none of the arms (ring) has a use for it; leave it out";
+  const std::string none = ": none of the arms (ring) uses it; remove it";
   CHECK(refusal({"compare", "--strategies=ring", "--ps-mode=sharded"}) == "--ps-mode" + none);
   CHECK(refusal({"train", "--servers=3"}) == "--servers" + none);
   CHECK(refusal({"train", "--ps_optimizer=server"}) == "--ps-optimizer" + none);
   CHECK(refusal({"compare", "--strategies=ring,ps:everywhere", "--servers=3"}) ==
-        "--servers: none of the arms (ring, ps:everywhere) has a use for it; leave it out");
+        "--servers: none of the arms (ring, ps:everywhere) uses it; remove it");
   CHECK(refusal({"compare", "--ps-mode=everywhere", "--servers=3"}).starts_with("--servers: none"));
   CHECK(refusal({"train", "--strategies=ps:optimizer=worker", "--ps-optimizer=server"})
             .starts_with("--ps-optimizer: none"));
   CHECK(refusal({"train", "--model=small", "--stem=cifar"}) ==
-        "--model small has no use for --stem; leave it out");
+        "--model small does not use --stem; remove it");
   CHECK(refusal({"compare", "--no-report", "--report=x"}) ==
-        "--no-report has no use for --report; leave one of them out");
+        "--no-report cannot be combined with --report; remove one of them");
   CHECK(refusal({"train", "--batch-size=8", "--global_batch=64"}) ==
-        "--global-batch has no use for --batch-size; leave one of them out");
+        "--global-batch cannot be combined with --batch-size; remove one of them");
   CHECK(refusal({"train", "--progress-thread", "--no-progress-thread"}) ==
-        "--no-progress-thread has no use for --progress-thread; leave one of them out");
+        "--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   CHECK(refusal({"train", "--no-progress-thread", "--no-progress-thread"}) == "nothing");
   for (const char* flag : {"--ps-mode=dedicated", "--ps-mode=sharded", "--ps-mode=everywhere",
                            "--servers=1", "--servers=64", "--ps-optimizer=worker"}) {
@@ -209,7 +209,7 @@ TEST_CASE("an empty word is none, and not the default") {
   CHECK_THROWS_WITH(parse_options({"compare", "--report", ""}),
                     "--report: expected a folder; --no-report writes none");
   CHECK_THROWS_WITH(parse_options({"compare", "--strategies", "ring,"}),
-                    "--strategies 'ring,': there is nothing on one side of a comma");
+                    "--strategies 'ring,': an arm is missing beside a comma");
 }
 
 TEST_CASE("an arm may have spaces around it") {

@@ -15,7 +15,7 @@ namespace {
 
 struct StrategyName {
   std::string_view name;
-  std::string_view synonym;  // what other projects' scripts call it
+  std::string_view synonym;  // the name in other projects' scripts
 };
 constexpr std::array<StrategyName, 2> kStrategies{{
     {"ring", "ring_all_reduce"},
@@ -65,7 +65,7 @@ int parse_servers(std::string_view arm, std::string_view text) {
   return value;
 }
 
-// `where`: the flag, or the arm whose word it is.
+// `where`: the flag, or the arm that contains the word; for messages.
 UpdateAt parse_update_at(std::string_view where, std::string_view text) {
   if (text == "worker") return UpdateAt::worker;
   if (text == "server") return UpdateAt::server;
@@ -74,7 +74,8 @@ UpdateAt parse_update_at(std::string_view where, std::string_view text) {
                                           where, text, did_you_mean(suggested_word(text, places))));
 }
 
-// "sharded" of "shardd", "servers=3" of "server=3", "optimizer=server" of "optimiser=server".
+// Suggests the intended word: "sharded" for "shardd", "servers=3" for "server=3",
+// "optimizer=server" for "optimiser=server".
 std::string meant_word_of_ps(std::string_view word) {
   const std::vector<std::string> known{"dedicated", "sharded", "everywhere",
                                        "servers=", "optimizer="};
@@ -104,8 +105,8 @@ void read_word(std::string_view arm, std::string_view word, Words& words) {
   } else if (const std::string meant = meant_word_of_ps(word);
              meant.empty() && word.find('=') != std::string_view::npos) {
     throw std::invalid_argument(fmt::format(
-        "--strategies: the arm '{}' sets {}, but arms must not differ in anything but the "
-        "strategy: model, weights, data, optimizer, precision, steps, threads and transport are "
+        "--strategies: the arm '{}' sets {}, but arms may differ in their strategy only: "
+        "model, weights, data, optimizer, precision, steps, threads and transport are "
         "the same for all. Give --{} once, for every arm",
         arm, word, word.substr(0, word.find('='))));
   } else {
@@ -123,7 +124,7 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
   if (words.mode == "everywhere") {
     if (words.servers > 0) {
       throw std::invalid_argument(fmt::format(
-          "--strategies: '{}' names a number of servers, but 'everywhere' has one in every rank",
+          "--strategies: '{}' sets a number of servers, but 'everywhere' has one in every rank",
           text));
     }
     arm.placement = ServerPlacement::everywhere;
@@ -199,12 +200,12 @@ std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) 
     const std::string_view word = without_spaces(part);
     if (word.empty()) {
       throw std::invalid_argument(
-          fmt::format("--strategies '{}': there is nothing on one side of a comma", text));
+          fmt::format("--strategies '{}': an arm is missing beside a comma", text));
     }
     const Arm arm = parse_arm(word, defaults);
     if (std::find(arms.begin(), arms.end(), arm) != arms.end()) {
       throw std::invalid_argument(
-          fmt::format("--strategies: '{}' is there twice in '{}'", arm.name(), text));
+          fmt::format("--strategies: '{}' occurs twice in '{}'", arm.name(), text));
     }
     arms.push_back(arm);
   }

@@ -1,25 +1,22 @@
-// Parameter server: workers push the gradients of a bucket and pull what comes of their sum; a
-// server holds a shard, which is one chunk of every bucket, so all servers have work from the first
-// bucket on.
+// Parameter server: workers push the gradients of a bucket, and pull their sum or the result of the
+// update. A server holds a shard, which is one chunk of every bucket, so all servers have work from
+// the first bucket on.
 //
-// Where the optimizer is:
+// The optimizer runs:
 //
-//   at the worker  workers pull sums, and each applies the whole optimizer, as with a ring: what a
-//   comparison of
-//                  communication wants, and the default
-//   at the server  workers pull new parameters; a server holds the parameters and the momentum of
-//   its shard, and applies the
-//                  optimizer to a piece as soon as its sum is complete, while later pieces arrive.
-//                  The work and the momentum are there once, not once per worker.
+//   at the worker  Workers pull sums, and each applies the whole optimizer, as with a ring. This is
+//                  the default, because it compares communication only.
+//   at the server  Workers pull new parameters. A server holds the parameters and the momentum of
+//                  its shard, and updates a piece when its sum is complete, while later pieces
+//                  arrive. The work and the momentum exist once, not once per worker.
 //
-// Both call the same Sgd on ranges, and an element's update depends on that element alone: so both
-// end with the same bits. Workers pull into the gradients' place, also when they pull parameters,
-// and a server that is a worker too updates a copy: backward may still need the old parameters of a
-// layer whose gradient is final. apply() brings the new ones to where they belong, when backward is
-// over.
+// Both call the same Sgd on ranges. The update of an element depends on that element only, so both
+// end with the same bits. Workers pull into the gradients' memory, also when they pull parameters,
+// and a server that is also a worker updates a copy: backward may still need the old parameters of
+// a layer whose gradient is final. After backward, apply() copies the new ones to their place.
 //
 // Traffic, w workers and s dedicated servers: a worker sends and receives the gradients once; a
-// server w / s of them. With a server in each of n workers: 2 (n - 1) / n, as with a ring.
+// server w / s times. With a server in each of n workers: 2 (n - 1) / n, as with a ring.
 #include "train/strategies/parameter_server.h"
 
 #include <fmt/format.h>
@@ -122,7 +119,7 @@ class ParameterServer final : public Strategy {
     }
   }
 
-  // In: the sum of a piece of bucket `i`. Out: the new parameters.
+  // Replaces the sum of a piece of bucket `i` by the new parameters.
   void update_piece(std::size_t i, std::int64_t first, std::span<std::byte> sums) {
     const std::size_t count = sums.size() / sizeof(float);
     const tensor::Range piece{context_.buckets[i].range.begin + first,
@@ -141,7 +138,7 @@ class ParameterServer final : public Strategy {
   StrategyContext context_;
   ServerPlan plan_;
   std::vector<Sgd> optimizers_;  // workers: one over the arena; servers that update: one per bucket
-  std::vector<float> copy_;      // of the piece that is being updated
+  std::vector<float> copy_;      // of the piece in work
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Synchronous parameter server. See parameter_server.cpp.
+// Synchronous parameter server; see parameter_server.cpp.
 #pragma once
 
 #include "train/strategies/strategy.h"

@@ -1,8 +1,8 @@
 // Ring: each bucket is all-reduced in place, and each worker applies the whole optimizer to the
 // same sums.
 //
-// Each of n workers sends and receives 2 (n - 1) / n of the gradients, whatever n is; nobody is
-// special. The optimizer's work and its momentum are there n times.
+// Each of n workers sends and receives 2 (n - 1) / n of the gradients. All ranks have the same
+// role. The optimizer's work and its momentum exist n times.
 #include "train/strategies/ring.h"
 
 namespace kolo::train {

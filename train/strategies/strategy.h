@@ -1,8 +1,8 @@
-// A strategy: how the gradients of all workers become the same update on each.
+// Strategy: turns the gradients of all workers into the same update on each.
 //
-// All strategies get the same buckets (ranges of the same arenas), the same communicator and the
-// same optimizer, and differ in nothing but the collective they call and who applies the optimizer.
-// To add one: two files here, a row of the table in strategy.cpp, its words in arm.cpp.
+// All strategies use the same buckets (ranges of the same arenas), the same communicator and the
+// same optimizer. They differ only in the collective, and in the ranks that apply the optimizer. To
+// add one: two files here, a row of the table in strategy.cpp, its words in arm.cpp.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace kolo::train {
 
-// One rank's place in a run; all of it is borrowed and outlives the strategy.
+// The data of one rank in a run. Everything is borrowed and must outlive the strategy.
 struct StrategyContext {
   Communicator& communicator;
   tensor::Parameters& parameters;
-  int workers = 1;  // ranks [0, workers) work; dedicated servers follow
+  int workers = 1;  // ranks [0, workers) are workers; dedicated servers follow
   SgdSettings sgd;
   std::vector<Bucket> buckets;
 
@@ -34,33 +34,33 @@ struct Traffic {
   double received = 0;
 };
 
-// One object per rank. One thread at a time; what it hands to the communicator may run on the
-// thread that makes progress.
+// One object per rank. One thread at a time calls it; callbacks that it passes to the communicator
+// may run on the progress thread.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // Before the first exchange of an iteration. Gradients are sums over this worker's samples of d
-  // loss / d parameter, divided by the size of the global batch: their sum over workers is the
-  // gradient of the mean loss.
+  // Called before the first exchange of an iteration. Gradients are sums over this worker's samples
+  // of d loss / d parameter, divided by the size of the global batch. So their sum over workers is
+  // the gradient of the mean loss.
   virtual void begin_iteration(float learning_rate) { learning_rate_ = learning_rate; }
 
-  // Starts the exchange of bucket `i`, whose gradients are final here; in order, on all ranks,
-  // servers too.
+  // Starts the exchange of bucket `i`, whose gradients are final on this rank. Called in order, on
+  // all ranks, including servers.
   virtual Work exchange(std::size_t i) = 0;
 
-  // When the exchange of bucket `i` is done: brings this worker's parameters up to date. Nothing
-  // to do for servers.
+  // Called when the exchange of bucket `i` is done: updates this worker's parameters. Does nothing
+  // on servers.
   virtual void apply(std::size_t i) = 0;
 
-  // What one exchange of `elements` gradients moves according to the strategy's textbook formula.
+  // The bytes of one exchange of `elements` gradients, by the strategy's textbook formula.
   virtual Traffic traffic(std::int64_t elements) const = 0;
 
  protected:
   float learning_rate_ = 0;
 };
 
-// The strategy of an arm. Throws std::invalid_argument where the arm does not fit the
+// Makes the strategy of an arm. Throws std::invalid_argument if the arm does not fit the
 // communicator's size.
 std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context);
 
