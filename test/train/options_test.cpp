@@ -1,4 +1,4 @@
-// The flags: synonyms, defaults, and every way to get them wrong.
+// The flags: synonyms, defaults, errors.
 #include "train/options.h"
 
 #include "test/support/catch.h"
@@ -61,7 +61,7 @@ TEST_CASE("the last of a repeated flag counts") {
   CHECK(parse({"train", "--ranks", "4", "--ranks", "3"}).ranks == 3);
 }
 
-TEST_CASE("an arm says where its servers are and who updates") {
+TEST_CASE("an arm sets the placement of its servers and of the optimizer") {
   const auto arms = parse({"compare", "--strategies",
                            "ps,ps:sharded,ps:servers=3,ps:everywhere,ps:optimizer=server,ps:"
                            "everywhere:optimizer=server"})
@@ -76,7 +76,7 @@ TEST_CASE("an arm says where its servers are and who updates") {
       (arms[5].placement == ServerPlacement::everywhere && arms[5].update_at == UpdateAt::server));
 }
 
-TEST_CASE("flags say what a bare ps is, words overrule them") {
+TEST_CASE("flags set the defaults of ps, and its words override them") {
   const auto arms = parse({"compare", "--ps-mode", "everywhere", "--ps-optimizer", "server",
                            "--strategies", "ps,ps:dedicated"})
                         .arms;
@@ -84,8 +84,7 @@ TEST_CASE("flags say what a bare ps is, words overrule them") {
   CHECK(parse({"train", "--strategies", "ps", "--servers", "3"}).arms[0].servers == 3);
 }
 
-TEST_CASE(
-    "a rank is told its arm so that it parses to the same one, whatever the other flags say") {
+TEST_CASE("the arguments of a rank parse to its arm, whatever the other flags are") {
   for (const char* text : {"ring", "ps", "ps:sharded", "ps:servers=5",
                            "ps:everywhere:optimizer=server", "ps:optimizer=server"}) {
     const Arm arm = parse_arms(text, {}).front();
@@ -101,7 +100,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what is not there is refused with a list of what is") {
+TEST_CASE("unknown values are rejected with the list of known ones") {
   const auto refuses = [](std::vector<std::string> words, const std::string& part) {
     INFO(part);
     CHECK_THROWS_WITH(parse_options(words), ContainsSubstring(part));
@@ -151,7 +150,7 @@ TEST_CASE("what is not there is refused with a list of what is") {
   refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
 }
 
-TEST_CASE("a data set that is nearly known is asked about") {
+TEST_CASE("a misspelled data set gets a suggestion") {
   const auto asks = [](const std::string& dataset, const std::string& meant) {
     CHECK_THROWS_WITH(parse_options({"train", "--dataset", dataset}),
                       ContainsSubstring("; there are digits, svhn:DIR; did you mean " + meant));
@@ -161,14 +160,14 @@ TEST_CASE("a data set that is nearly known is asked about") {
   asks("svnh:/some/where", "svhn:/some/where?");
   asks("SVHN:data", "svhn:data?");
   asks("svh", "svhn:DIR?");
-  asks("/", "svhn:/?");  // a folder by itself
+  asks("/", "svhn:/?");  // a folder without a kind
   for (const std::string other : {"cifar10", "/no/such/folder", "mnist:/"}) {
     CHECK_THROWS_WITH(parse_options({"train", "--dataset", other}),
                       "--dataset: unknown data set '" + other + "'; there are digits, svhn:DIR");
   }
 }
 
-TEST_CASE("a flag that has no use beside the others is refused where it was given") {
+TEST_CASE("a flag without effect is rejected") {
   const auto refusal = [](std::vector<std::string> words) -> std::string {
     try {
       parse_options(words);
@@ -203,7 +202,7 @@ TEST_CASE("a flag that has no use beside the others is refused where it was give
   CHECK(refusal({"train", "--stem=cifar"}) == "nothing");
 }
 
-TEST_CASE("an empty word is none, and not the default") {
+TEST_CASE("an empty value is an error, not the default") {
   CHECK_THROWS_WITH(parse_options({"compare", "--strategies", ""}),
                     "--strategies: expected arms, as ring,ps");
   CHECK_THROWS_WITH(parse_options({"compare", "--report", ""}),
@@ -216,7 +215,7 @@ TEST_CASE("an arm may have spaces around it") {
   CHECK(names_of(parse_arms(" ring, ps:everywhere ", {})) == Names{"ring", "ps:everywhere"});
 }
 
-TEST_CASE("an arm has the name that it was given") {
+TEST_CASE("an arm keeps its name") {
   for (const char* text : {"ps:sharded", "ps:servers=2", "ps:servers=2:optimizer=server",
                            "ps:sharded:optimizer=server", "ps:sharded:servers=3"}) {
     CHECK(names_of(parse_arms(text, {})) == Names{text});
@@ -224,7 +223,7 @@ TEST_CASE("an arm has the name that it was given") {
   CHECK_THROWS_WITH(parse_arms("ps:sharded,ps:servers=2", {}), ContainsSubstring("twice"));
 }
 
-TEST_CASE("the flags' help says what holds without them") {
+TEST_CASE("the help of flags shows their defaults") {
   const std::string help = parse_options({"compare", "--help"}).text;
   CHECK(help.find("{false}") == std::string::npos);
   for (const char* said : {"[26214400]", "[1048576, at most --bucket-bytes]", "[no]",
@@ -233,7 +232,7 @@ TEST_CASE("the flags' help says what holds without them") {
   }
 }
 
-TEST_CASE("numbers that make no sense are refused by the name of their flag") {
+TEST_CASE("invalid numbers are rejected with the name of their flag") {
   const auto refuses = [](const std::string& flag, const std::string& value) {
     INFO(flag << " " << value);
     CHECK_THROWS_WITH(parse_options({"train", flag + "=" + value}), ContainsSubstring(flag));
@@ -248,7 +247,7 @@ TEST_CASE("numbers that make no sense are refused by the name of their flag") {
                            "--bucket-bytes", "--skip-steps", "--timeout", "--servers"}) {
     refuses(flag, "-1");
   }
-  // Nothing that was given is taken for "not given".
+  // A given 0 is not taken for "not given".
   for (const char* flag :
        {"--batch-size", "--global-batch", "--epochs", "--train-size", "--test-size", "--lr",
         "--bucket-bytes", "--first-bucket-bytes", "--servers"}) {
@@ -261,13 +260,13 @@ TEST_CASE("numbers that make no sense are refused by the name of their flag") {
   refuses("--lr", "nan");
 }
 
-TEST_CASE("the shortest timeout is a millisecond") {
+TEST_CASE("the shortest timeout is one millisecond") {
   CHECK(parse_options({"train", "--timeout=1e-9"}).options.timeout == std::chrono::milliseconds(1));
   CHECK(parse_options({"train", "--timeout=1.5"}).options.timeout ==
         std::chrono::milliseconds(1500));
 }
 
-TEST_CASE("a refusal says what was expected and what there is") {
+TEST_CASE("an error message says what was expected and what was given") {
   CHECK_THROWS_WITH(parse_options({"train", "--epochs=0"}),
                     "--epochs: expected a whole number of at least 1, got '0'");
   CHECK_THROWS_WITH(parse_options({"train", "--ranks=2000"}),
@@ -280,14 +279,14 @@ TEST_CASE("a refusal says what was expected and what there is") {
                     "--momentum: expected a number of at least 0 and below 1, got '1'");
 }
 
-TEST_CASE("a transport between threads cannot join kolo-train's ranks") {
+TEST_CASE("a transport between threads cannot connect kolo-train's ranks") {
   CHECK_THROWS_WITH(
       check_transport(parse({"train", "--transport=inproc"})),
       Catch::Matchers::StartsWith("--transport inproc: ") && ContainsSubstring("there are shm, "));
   CHECK_NOTHROW(check_transport(parse({"train", "--transport=tcp"})));
 }
 
-TEST_CASE("a transport that this machine cannot run is refused, with the reason") {
+TEST_CASE("a transport that cannot run on this machine is rejected with the reason") {
   for (const kolo::TransportFact& fact : kolo::transport_facts()) {
     if (fact.why_unusable.empty()) continue;
     CHECK_THROWS_WITH(check_transport(parse({"train", "--transport=" + fact.name})),
@@ -296,12 +295,12 @@ TEST_CASE("a transport that this machine cannot run is refused, with the reason"
   }
 }
 
-TEST_CASE("an arm that differs in more than its strategy is refused") {
+TEST_CASE("an arm that differs in more than its strategy is rejected") {
   for (const char* text :
        {"ring:lr=0.1,ps", "ring,ps:batch-size=8", "ring:seed=3,ps", "ring,ps:transport=x"}) {
     INFO(text);
     CHECK_THROWS_WITH(parse_options({"compare", "--strategies", text}),
-                      ContainsSubstring("must not differ"));
+                      ContainsSubstring("may differ in their strategy only"));
   }
   CHECK_THROWS_WITH(parse_options({"compare", "--strategies", "ring,ring"}),
                     ContainsSubstring("twice"));

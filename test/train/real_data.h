@@ -1,4 +1,4 @@
-// Where tests find real data: in $KOLO_TEST_DATA, or in ../shared/data beside the source.
+// Folder of real data for tests: $KOLO_TEST_DATA, or ../shared/data beside the source.
 #pragma once
 
 #include <cstdlib>
@@ -18,7 +18,7 @@ inline std::filesystem::path real_data(const std::string& name) {
   return data / name;
 }
 
-// True, and says why the test is skipped, where `needed` does not exist.
+// Returns true and reports the reason to skip the test if `needed` does not exist.
 inline bool is_skipped_without(const std::filesystem::path& needed) {
   if (std::filesystem::exists(needed)) return false;
   WARN("skipped: no " << needed.string()

@@ -1,5 +1,5 @@
-// A network without batch norm, whose gradients are sums over samples whatever ranks they are on:
-// so n ranks must equal one.
+// A network without batch norm. Its gradients are sums over samples, for any distribution over
+// ranks, so n ranks must give the result of one.
 #pragma once
 
 #include "tensor/layers.h"
@@ -47,7 +47,7 @@ struct Samples {
   std::vector<std::int32_t> labels;
 };
 
-// The same for the same range, whoever asks.
+// Samples that depend only on the range.
 inline Samples make_samples(train::OrderRange range) {
   Samples samples;
   for (std::int64_t i = range.begin; i < range.begin + range.count; ++i) {

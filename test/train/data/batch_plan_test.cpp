@@ -1,4 +1,4 @@
-// The arithmetic of orders, batches and shares, exhaustively for small sizes.
+// Orders, batches and shares, tested exhaustively for small sizes.
 #include "train/data/batch_plan.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ TEST_CASE("an epoch's order is a permutation that seed and epoch determine") {
   CHECK(epoch_order(8, 1, 0) == std::vector<std::uint32_t>{1, 0, 3, 6, 5, 2, 4, 7});
 }
 
-TEST_CASE("every permutation of four is about as likely") {
+TEST_CASE("all permutations of four are about equally likely") {
   std::vector<int> counts(256);
   for (std::int64_t epoch = 0; epoch < 24'000; ++epoch) {
     const auto order = epoch_order(4, 9, epoch);
@@ -41,7 +41,7 @@ TEST_CASE("every permutation of four is about as likely") {
   CHECK(reached == 24);
 }
 
-TEST_CASE("ranks' shares of a batch are adjacent, complete and differ by one at the most") {
+TEST_CASE("shares of a batch are adjacent, complete and differ by at most one") {
   for (std::int64_t count = 0; count < 40; ++count) {
     for (int ranks = 1; ranks < 12; ++ranks) {
       std::int64_t position = 100, smallest = count, largest = 0;
@@ -59,7 +59,7 @@ TEST_CASE("ranks' shares of a batch are adjacent, complete and differ by one at 
 }
 
 TEST_CASE(
-    "the samples of an iteration are the same for every number of ranks, and each counts once an "
+    "the samples of an iteration are the same for every number of ranks, and each counts once per "
     "epoch") {
   for (const std::int64_t samples : {8, 63, 64, 65, 100}) {
     for (const std::int64_t batch : {8, 13, 64}) {
@@ -81,7 +81,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("plans that leave ranks without work are refused") {
+TEST_CASE("a plan that leaves ranks without work is rejected") {
   CHECK_THROWS_WITH(BatchPlan(3, 64, 4),
                     "more ranks than samples: 4 ranks, but 3 samples; use fewer ranks, or more "
                     "samples (--train-size, --test-size)");

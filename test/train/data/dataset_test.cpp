@@ -1,4 +1,4 @@
-// The table of data sets: what is found by name, and what is refused.
+// The table of data sets: valid and invalid specifications.
 #include "train/data/dataset.h"
 
 #include <string>
@@ -17,19 +17,19 @@ std::string refusal(std::string_view specification, const DatasetOptions& option
   return "opened";
 }
 
-TEST_CASE("an unknown data set is refused with the list of known ones") {
+TEST_CASE("an unknown data set is rejected with the list of known ones") {
   CHECK(refusal("imagenet") == "unknown data set 'imagenet'; known are: digits, svhn:DIR");
   CHECK(refusal("") == "unknown data set ''; known are: digits, svhn:DIR");
 }
 
-TEST_CASE("a data set written wrongly is refused with the right way to write it") {
+TEST_CASE("a malformed data set specification is rejected with the right form") {
   CHECK(refusal("svhn") == "data set 'svhn': write it as 'svhn:DIR'");
   CHECK(refusal("svhn:") == "data set 'svhn:': write it as 'svhn:DIR'");
   CHECK(refusal("digits:here") == "data set 'digits:here': write it as 'digits'");
   CHECK(refusal("digits:") == "data set 'digits:': write it as 'digits'");
 }
 
-TEST_CASE("sizes that cannot be are refused") {
+TEST_CASE("invalid data set sizes are rejected") {
   CHECK(refusal("digits", {.train_size = -1}) ==
         "data set 'digits': train and test size must not be negative (they are -1 and 0); 0 means "
         "all");

@@ -1,4 +1,4 @@
-// The rendered digits: reproducible to the byte, balanced, and what they claim to be.
+// The rendered digits: reproducible bytes, balanced labels, correct statistics.
 #include <array>
 #include <cmath>
 #include <set>
@@ -35,7 +35,7 @@ TEST_CASE("digits are the same bytes with every compiler and on every platform")
   CHECK(hash_of(*test, 200) == 0xf29a784f614727afu);
 }
 
-TEST_CASE("a digit is a function of seed, split and index alone") {
+TEST_CASE("a digit depends only on seed, split and index") {
   const auto small = open_dataset("digits", Split::train, {.seed = 3, .train_size = 50});
   const auto large = open_dataset("digits", Split::train, {.seed = 3, .train_size = 100'000});
   const auto other_seed = open_dataset("digits", Split::train, {.seed = 4});
@@ -64,7 +64,7 @@ TEST_CASE("digits have balanced labels and no two equal pictures") {
   CHECK(seen.size() == 2000);
 }
 
-TEST_CASE("the stated mean and deviation of digits are those of its pixels") {
+TEST_CASE("the mean and deviation of digits match its pixels") {
   const auto train = open_dataset("digits", Split::train, {.train_size = 2000});
   std::array<double, 3> sums{}, squares{};
   for (std::int64_t i = 0; i < train->size(); ++i) {
@@ -84,7 +84,7 @@ TEST_CASE("the stated mean and deviation of digits are those of its pixels") {
   }
 }
 
-TEST_CASE("every glyph of every design lies in its cell") {
+TEST_CASE("every glyph of every design stays inside its cell") {
   for (int design = 0; design < glyph_designs(); ++design) {
     for (int digit = 0; digit < 10; ++digit) {
       CAPTURE(design, digit);
@@ -101,7 +101,7 @@ TEST_CASE("every glyph of every design lies in its cell") {
   CHECK_THROWS_AS(glyph(-1, 0), std::invalid_argument);
 }
 
-TEST_CASE("requests that do not fit a data set are refused") {
+TEST_CASE("invalid requests to a data set are rejected") {
   const auto test = open_dataset("digits", Split::test, {.test_size = 5});
   Picture pixels{};
   CHECK_THROWS_WITH(test->get(5, pixels),

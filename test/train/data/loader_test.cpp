@@ -1,4 +1,4 @@
-// Prefetch: the right samples in the right order, the end, failures, and stopping.
+// Loader: the right samples in the right order, the end, failures, and stopping.
 #include "train/data/loader.h"
 
 #include <atomic>
@@ -43,7 +43,7 @@ class Failing : public Counting {
   }
 };
 
-// Answers only when let go on: for a loader that does not come forward.
+// A data set that blocks until it is released, so that the loader makes no progress.
 class Stuck : public Counting {
  public:
   Stuck(std::int64_t size, std::shared_future<void> gate)
@@ -105,7 +105,7 @@ TEST_CASE("evaluation visits each sample exactly once, whatever the number of ra
   }
 }
 
-TEST_CASE("a rank without a share in the last batch gets an empty one") {
+TEST_CASE("a rank without a share of the last batch gets an empty batch") {
   const Counting dataset(9);
   Loader loader(dataset, BatchPlan(9, 4, 4), {.rank = 0});
   Minibatch batch;
@@ -118,7 +118,8 @@ TEST_CASE("a rank without a share in the last batch gets an empty one") {
   CHECK_FALSE(loader.next(batch));
 }
 
-TEST_CASE("what preparing a batch throws is thrown to the consumer, after the batches before it") {
+TEST_CASE(
+    "an exception while preparing a batch is rethrown to the consumer after the earlier batches") {
   const Failing dataset(16);
   Loader loader(dataset, BatchPlan(16, 4, 1), {.is_shuffled = false});
   Minibatch batch;
@@ -127,7 +128,7 @@ TEST_CASE("what preparing a batch throws is thrown to the consumer, after the ba
   CHECK_THROWS_WITH(loader.next(batch), "sample 5 cannot be read");
 }
 
-TEST_CASE("a loader can be dropped at any time") {
+TEST_CASE("a loader can be destroyed at any time") {
   const Counting dataset(1000);
   const BatchPlan plan(1000, 10, 1);
   for (int batches = 0; batches < 6; ++batches) {
@@ -137,7 +138,7 @@ TEST_CASE("a loader can be dropped at any time") {
   }
 }
 
-TEST_CASE("waiting for a batch ends at its deadline") {
+TEST_CASE("next() ends at its timeout") {
   std::promise<void> gate;
   const Stuck dataset(4, gate.get_future().share());
   Loader loader(dataset, BatchPlan(4, 2, 1), {.timeout_ms = 20});
@@ -146,7 +147,7 @@ TEST_CASE("waiting for a batch ends at its deadline") {
   gate.set_value();
 }
 
-TEST_CASE("settings that make no sense are refused") {
+TEST_CASE("invalid loader settings are rejected") {
   const Counting dataset(8);
   CHECK_THROWS_AS(Loader(dataset, BatchPlan(9, 4, 1), {}), std::invalid_argument);
   CHECK_THROWS_AS(Loader(dataset, BatchPlan(8, 4, 2), {.rank = 2}), std::invalid_argument);
@@ -154,8 +155,8 @@ TEST_CASE("settings that make no sense are refused") {
 }
 
 TEST_CASE(
-    "augmentation shifts a picture, repeats its border, and depends on seed, epoch and index "
-    "alone") {
+    "augmentation shifts a picture, repeats its border, and depends only on seed, epoch and "
+    "index") {
   const ImageShape shape{5, 4, 1};
   const std::string original = "abcdefghijklmnopqrst";
   const auto shifted = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t index,

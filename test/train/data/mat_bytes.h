@@ -10,7 +10,7 @@
 
 namespace kolo::train {
 
-// A folder that goes with its files when the test ends.
+// Temporary folder; the destructor removes it and its files.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -26,7 +26,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// MATLAB's numbers for classes of arrays and types of data.
+// MATLAB's codes for array classes and data types.
 struct MatType {
   std::uint32_t array_class;
   std::uint32_t data_type;
@@ -56,7 +56,7 @@ class MatBytes {
     return *this;
   }
 
-  // Eight bytes, before an element of `size` bytes.
+  // The tag of eight bytes before an element of `size` bytes.
   static std::string tag(std::uint32_t type, std::size_t size) {
     const std::uint32_t words[2] = {type, static_cast<std::uint32_t>(size)};
     return {reinterpret_cast<const char*>(words), sizeof(words)};

@@ -1,4 +1,4 @@
-// The outermost structure of .mat files: right, foreign, and cut at every byte.
+// The outermost structure of .mat files: valid, of another format, and truncated at every byte.
 #include "train/data/mat_file.h"
 
 #include "test/support/catch.h"
@@ -29,7 +29,7 @@ const MatBytes& two_variables() {
   return file;
 }
 
-TEST_CASE("a MATLAB 5 file is told from everything else") {
+TEST_CASE("a file that is not a MATLAB 5 file is rejected") {
   CHECK(fault(two_variables().bytes()) == "");
   CHECK_THAT(fault(""),
              Catch::Matchers::StartsWith(
@@ -42,7 +42,7 @@ TEST_CASE("a MATLAB 5 file is told from everything else") {
   CHECK_THAT(fault(no_order), ContainsSubstring("the byte order mark"));
 }
 
-TEST_CASE("a file that is cut anywhere but between variables is called truncated") {
+TEST_CASE("a file that is cut inside a variable is reported as truncated") {
   const std::string whole = two_variables().bytes();
   const std::size_t second =
       MatBytes().add<std::uint8_t>("X", kMatUint8, {2, 2}, {1, 2, 3, 4}).bytes().size();
@@ -57,13 +57,13 @@ TEST_CASE("a file that is cut anywhere but between variables is called truncated
   }
 }
 
-TEST_CASE("an element without a type is damage, however many follow") {
+TEST_CASE("an element without a type is reported as damage, also if more elements follow") {
   CHECK_THAT(fault(two_variables().bytes() + std::string(1024, '\0')),
              Catch::Matchers::StartsWith("is damaged: the element that begins at byte") &&
                  ContainsSubstring("has no type"));
 }
 
-TEST_CASE("a file that cannot be opened is named") {
+TEST_CASE("a file that cannot be opened is reported by name") {
   CHECK_THROWS_WITH(check_mat_framing("/nowhere/at/all.mat"),
                     "'/nowhere/at/all.mat' cannot be opened: No such file or directory");
 }

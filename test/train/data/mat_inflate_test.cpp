@@ -1,4 +1,4 @@
-// What matio does not look at: whether the compressed parts of a .mat file are whole.
+// Integrity of the compressed parts of a .mat file, which matio does not check.
 #include <zlib.h>
 
 #include <string>
@@ -32,8 +32,8 @@ std::string deflated_by_zlib(const std::string& plain) {
   return deflated;
 }
 
-TEST_CASE("a compressed element is inflated to its end, and its checksum looked at") {
-  std::string plain;  // no two parts alike: any change shows
+TEST_CASE("a compressed element is inflated to its end, and its checksum is verified") {
+  std::string plain;  // no repeated parts, so that any change is visible
   for (int i = 0; i < 10'000; ++i) plain += std::to_string(i) + ' ';
   const std::string deflated = deflated_by_zlib(plain);
   const auto file = [](const std::string& data) {

@@ -1,4 +1,4 @@
-// The random numbers against their authors' known answers, and their distributions roughly.
+// Random numbers: known answers of the algorithm's authors, and rough checks of distributions.
 #include "train/data/random.h"
 
 #include <set>
@@ -13,7 +13,7 @@ namespace {
 using Words = std::array<std::uint32_t, 4>;
 
 // The known answers of Random123, the authors' own library (kat_vectors).
-TEST_CASE("philox gives its authors' known answers") {
+TEST_CASE("philox matches its authors' known answers") {
   CHECK(philox4x32_10({0, 0, 0, 0}, {0, 0}) ==
         Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
   constexpr std::uint32_t kOnes = 0xffffffff;
@@ -23,10 +23,10 @@ TEST_CASE("philox gives its authors' known answers") {
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("a sequence depends on seed, purpose and index, and on nothing else") {
+TEST_CASE("a sequence depends only on seed, purpose and index") {
   const auto first = [](std::uint64_t seed, Purpose purpose, std::uint64_t index) {
     Random random(seed, purpose, index);
-    for (int i = 0; i < 6; ++i) random.bits();  // past one block
+    for (int i = 0; i < 6; ++i) random.bits();  // more than one block
     return random.bits();
   };
   const std::uint32_t one = first(1, Purpose::test, 0);

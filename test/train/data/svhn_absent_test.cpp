@@ -1,4 +1,4 @@
-// A build without matio says so, and what to do.
+// The error of a build without matio.
 #include "test/support/catch.h"
 #include "test/train/data/mat_bytes.h"
 #include "train/data/dataset.h"

@@ -35,7 +35,7 @@ Statistics measure(const Dataset& dataset) {
   return result;
 }
 
-TEST_CASE("the real svhn subset has the labels, mean and deviation that its makers measured") {
+TEST_CASE("the real svhn subset has the labels, mean and deviation that its authors measured") {
   const std::filesystem::path folder = real_data("svhn");
   if (is_skipped_without(folder / "train_32x32.subset.mat")) return;
   const auto train = open_dataset("svhn:" + folder.string(), Split::train);

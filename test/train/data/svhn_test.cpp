@@ -1,4 +1,4 @@
-// svhn on small files of our own, right and wrong.
+// svhn on small generated files, valid and invalid.
 #include "train/data/svhn.h"
 
 #include <array>
@@ -34,7 +34,7 @@ MatBytes good_file() {
       .add<std::uint8_t>("y", kMatUint8, {4, 1}, {1, 10, 9, 5});
 }
 
-// What open_svhn says about a folder with this one file, folder and file name cut away.
+// The error of open_svhn for a folder with this one file; paths are removed.
 std::string refusal(const MatBytes& file, const DatasetOptions& options = {}) {
   const TemporaryFolder folder;
   file.write(folder.path() / "train_32x32.mat");
@@ -68,7 +68,7 @@ TEST_CASE("svhn gives pixels by row, column, channel, and label 10 as the digit 
   }
 }
 
-TEST_CASE("svhn takes labels of type double, and the first samples where fewer are asked for") {
+TEST_CASE("svhn reads labels of type double, and the first samples if fewer are requested") {
   const TemporaryFolder folder;
   MatBytes()
       .add<double>("y", kMatDouble, {1, 2}, {10, 3})
@@ -101,14 +101,14 @@ TEST_CASE("svhn finds a subset under another name, unless there are two") {
   CHECK(open_svhn(argument, Split::train, {})->size() == 4);
 }
 
-TEST_CASE("svhn names a directory that is not there") {
+TEST_CASE("svhn reports a missing directory by name") {
   CHECK_THROWS_WITH(
       open_svhn("/nowhere/svhn", Split::train, {}),
       Catch::Matchers::StartsWith(
           "data set 'svhn:/nowhere/svhn': '/nowhere/svhn' cannot be listed: No such file"));
 }
 
-TEST_CASE("svhn says what is wrong with a file") {
+TEST_CASE("svhn reports what is wrong with a file") {
   const auto labels = [](std::vector<double> y) {
     return MatBytes()
         .add("X", kMatUint8, {32, 32, 3, 2}, pixels(2))

@@ -1,4 +1,4 @@
-// Ranks that were told different things: found before the first step, and named.
+// Ranks with different options are reported before the first step.
 #include "train/experiment/option_consistency.h"
 
 #include "test/collectives/support/ranks.h"
@@ -9,7 +9,7 @@ namespace {
 using namespace kolo;
 using namespace kolo::train;
 
-// Rank 1 of three gets `words` besides.
+// Runs three ranks; rank 1 gets `words` in addition.
 std::vector<std::string> texts_of(const std::vector<std::string>& words) {
   const auto outcomes = test::run_threads(3, [&](int rank, std::shared_ptr<Store> store) {
     CommunicatorOptions how;
@@ -30,7 +30,7 @@ TEST_CASE("ranks with the same flags agree") {
   for (const std::string& text : texts_of({})) CHECK(text.empty());
 }
 
-TEST_CASE("a rank with another flag is named on every rank, with the flag") {
+TEST_CASE("a rank with another flag value is reported on every rank, with the flag") {
   const std::vector<std::vector<std::string>> differences{
       {"--seed", "2"},           {"--momentum", "0.8"}, {"--batch-size", "7"},
       {"--epochs", "3"},         {"--hash-every", "3"}, {"--lr", "0.5"},

@@ -1,4 +1,4 @@
-// Buckets as arithmetic: they tile the arena, in order, and keep parameters whole.
+// Arithmetic of buckets: they cover the arena, in order, and keep parameters whole.
 #include "train/loop/buckets.h"
 
 #include "test/support/catch.h"
@@ -8,7 +8,7 @@ namespace {
 using namespace kolo::train;
 using kolo::tensor::Range;
 
-// Parameters of these lengths, each beginning on a multiple of 16 elements.
+// Ranges of parameters with these lengths, each beginning on a multiple of 16 elements.
 std::vector<Range> lay_out(const std::vector<std::int64_t>& lengths, std::int64_t& end) {
   std::vector<Range> ranges;
   end = 0;
@@ -21,7 +21,7 @@ std::vector<Range> lay_out(const std::vector<std::int64_t>& lengths, std::int64_
 
 }  // namespace
 
-TEST_CASE("buckets tile the arena and keep parameters whole and in order") {
+TEST_CASE("buckets cover the arena and keep parameters whole and in order") {
   std::int64_t elements = 0;
   const auto ranges = lay_out({10, 2048, 2048, 64, 100, 3, 3, 5000, 1}, elements);
   for (const std::int64_t bytes : {1, 64, 4096, 10'000, 1 << 20}) {
@@ -41,8 +41,7 @@ TEST_CASE("buckets tile the arena and keep parameters whole and in order") {
 }
 
 TEST_CASE(
-    "a bucket closes with the parameter that brings it to its size; the first has a size of its "
-    "own") {
+    "a bucket ends with the parameter that brings it to its size; the first has its own size") {
   std::int64_t elements = 0;
   const auto ranges = lay_out({256, 256, 256, 256, 256}, elements);  // 1 KiB each
   const auto buckets = plan_buckets(ranges, elements, {1, 2048});
@@ -58,7 +57,7 @@ TEST_CASE("a parameter larger than a bucket is a bucket of its own") {
   CHECK(plan_buckets(ranges, elements, {64, 64}).size() == 2);
 }
 
-TEST_CASE("ranges out of order and empty sizes are refused") {
+TEST_CASE("ranges out of order and empty sizes are rejected") {
   const std::vector<Range> reversed{{16, 16}, {0, 16}};
   CHECK_THROWS_AS(plan_buckets(reversed, 32, {64, 64}), std::invalid_argument);
   const std::vector<Range> one{{0, 16}};

@@ -1,5 +1,4 @@
-// The proof of equality: it passes where replicas are equal, and names what differs where they are
-// not.
+// The replica guard passes equal replicas, and reports the difference of unequal ones.
 #include "train/loop/replica_guard.h"
 
 #include <cmath>
@@ -16,7 +15,7 @@ using namespace kolo::train;
 
 }  // namespace
 
-TEST_CASE("equal replicas are found equal, servers apart") {
+TEST_CASE("equal replicas pass the check, and servers are ignored") {
   test::run_ranks(4, "inproc", [](Communicator& communicator) {
     const bool is_worker = communicator.rank() < 3;
     tensor::Network network = test::make_tiny_network(is_worker ? 1 : 2);
@@ -29,8 +28,8 @@ TEST_CASE("equal replicas are found equal, servers apart") {
 }
 
 TEST_CASE(
-    "a single bit of one replica is found, and its rank, iteration and parameter are named on "
-    "every rank") {
+    "a single different bit is found, and its rank, iteration and parameter are reported on every "
+    "rank") {
   const auto outcomes = test::run_threads(3, [](int rank, std::shared_ptr<Store> store) {
     CommunicatorOptions options;
     options.transport = "inproc";
@@ -51,7 +50,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the hash tells every bit and every place apart") {
+TEST_CASE("the hash depends on every bit and every position") {
   std::vector<float> values(1001, 1.0f);
   const std::uint64_t before = hash_of(values);
   CHECK(hash_of(values) == before);

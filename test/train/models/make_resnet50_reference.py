@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Makes resnet50_reference.txt: what torchvision's ResNet-50 answers, for resnet50_test.cpp to compare with.
+"""Makes resnet50_reference.txt: the results of torchvision's ResNet-50, used by resnet50_test.cpp.
 
   ./make_resnet50_reference.py > resnet50_reference.txt       needs torch and torchvision (python3-torchvision)
 
-Weights, statistics and images are not stored: they follow from a formula of (ordinal, index) that the test repeats bit for bit
-(see `uniform`). All is computed in float64 from these float32 values, so the file holds the truth, not another
-library's rounding. How far torch itself is from that truth in float32 is stored beside it: it says what tolerance means.
+Weights, statistics and images are not stored. They follow from a formula of (ordinal, index) that the test repeats bit for
+bit (see `uniform`). The results are computed in float64 from these float32 values, so they do not contain the rounding of
+another library. The errors of torch itself in float32 are stored too, as a scale for tolerances.
 
-The cases are chosen so that a comparison means something. A batch norm that sees very few values per channel (4 images of
-32x32, whose last stage is 1x1) has channels of a variance near zero, whose gradients explode. And a ReLU whose input lies
-within rounding of zero passes its gradient in one program and not in the other, which moves whole tensors by a percent. So
-batches are small, the batch norms' biases keep most inputs away from zero, and the images' ordinal is, of eight tried, that
-for which the nearest input of a ReLU to zero is farthest from it, measured by the rounding error of its layer.
+The cases are chosen so that the comparison is meaningful. A batch norm with very few values per channel (4 images of 32x32,
+whose last stage is 1x1) has channels with a variance near zero, and their gradients explode. If the input of a ReLU is within
+rounding of zero, one program passes its gradient and the other does not, which changes whole tensors by a percent. So batches
+are small, and the biases of batch norms keep most inputs away from zero. Of eight ordinals of the images, the script uses the
+one whose ReLU input nearest to zero is farthest from it, relative to the rounding error of its layer.
 
 Lines: a word, a name, numbers. `gradient NAME norm sum entries...`: entries at indices (j * count / 8 + j) mod count.
 """
@@ -46,8 +46,8 @@ def parameter_values(ordinal, name, shape):
         return values * np.float32(np.sqrt(1.0 / shape[1]))
     if name == "fc.bias":
         return values * np.float32(0.125)
-    # A batch norm. The last of a block has a small scale, so that evaluation, too, keeps activations near 1. The bias is 2.5 times
-    # the scale, up or down: then few inputs of a ReLU lie near zero.
+    # Batch norm. The last one of a block has a small scale, so that activations stay near 1 also in evaluation. The bias is 2.5
+    # times the scale, with either sign, so that few inputs of a ReLU are near zero.
     middle = np.float32(0.25 if "bn3" in name else 0.75)
     if name.endswith(".bias"):
         return np.where(values < 0, np.float32(-2.5), np.float32(2.5)) * middle + np.float32(0.125) * values

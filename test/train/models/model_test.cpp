@@ -1,4 +1,4 @@
-// The table of models, and that the small one learns.
+// The table of models; training of the small model.
 #include "train/models/model.h"
 
 #include <set>
@@ -14,7 +14,7 @@
 namespace kolo::train {
 namespace {
 
-TEST_CASE("an unknown model or stem is refused with the list of known ones") {
+TEST_CASE("an unknown model or stem is rejected with the list of known ones") {
   tensor::Parameters parameters;
   CHECK(model_names() == std::vector<std::string>{"resnet50", "small"});
   CHECK_THROWS_WITH(make_model("resnet51", parameters, {}),
@@ -22,14 +22,14 @@ TEST_CASE("an unknown model or stem is refused with the list of known ones") {
   CHECK_THROWS_WITH(stem_from("mnist"), "unknown stem 'mnist'; known are: imagenet, cifar");
 }
 
-TEST_CASE("models refuse images and classes that they cannot take") {
+TEST_CASE("models reject unsupported images and numbers of classes") {
   tensor::Parameters parameters;
   CHECK_THROWS_AS(make_model("small", parameters, {.classes = 1}), std::invalid_argument);
   CHECK_THROWS_AS(make_model("small", parameters, {.image = {4, 32, 3}}), std::invalid_argument);
   CHECK_THROWS_AS(make_model("resnet50", parameters, {.image = {32, 32}}), std::invalid_argument);
 }
 
-TEST_CASE("resnet50 for ten classes and with the cifar stem has the parameters that follow") {
+TEST_CASE("resnet50 for ten classes and with the cifar stem has the right parameters") {
   const auto count = [](Stem stem, const tensor::Shape& image) {
     tensor::Parameters parameters;
     make_model("resnet50", parameters, {.image = image, .classes = 10, .stem = stem});
@@ -57,7 +57,7 @@ double accuracy_of(tensor::Network& network, const Dataset& test) {
   return static_cast<double>(correct) / static_cast<double>(samples);
 }
 
-// `small` on `train` in batches of 50.
+// Trains `small` on `train` in batches of 50.
 Training train_small(const Dataset& train, const Dataset& test, std::int64_t epochs,
                      std::uint64_t seed) {
   tensor::Parameters registered;
@@ -89,7 +89,7 @@ Training train_small(const Dataset& train, const Dataset& test, std::int64_t epo
   return result;
 }
 
-TEST_CASE("the small model learns the digits, and does the same again with the same seed") {
+TEST_CASE("the small model learns the digits, with equal results for equal seeds") {
   const auto train = open_dataset("digits", Split::train, {.train_size = 10'000});
   const auto test = open_dataset("digits", Split::test, {.test_size = 1000});
   const Training once = train_small(*train, *test, 1, 5);
@@ -110,7 +110,7 @@ TEST_CASE("the small model learns real house numbers") {
   INFO("loss " << result.first_loss << " -> " << result.last_loss << ", accuracy "
                << result.accuracy);
   CHECK(result.last_loss < 0.6 * result.first_loss);
-  CHECK(result.accuracy > 0.5);  // always saying 1 gives 0.1875
+  CHECK(result.accuracy > 0.5);  // the constant answer 1 gives 0.1875
 }
 
 }  // namespace

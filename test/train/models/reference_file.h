@@ -14,7 +14,7 @@
 
 namespace kolo::train {
 
-// One model and batch, with torchvision's answers under (word, name): ("gradient", "fc.bias"),
+// One model and batch, with torchvision's results by (word, name): ("gradient", "fc.bias"),
 // ("logits", "training").
 struct ReferenceCase {
   std::string name, stem;
@@ -54,7 +54,7 @@ inline ReferenceFile read_reference() {
   return result;
 }
 
-// `count` numbers in [-1, 1): the script's `uniform`.
+// `count` numbers in [-1, 1); same as `uniform` of the script.
 inline std::vector<float> reference_uniform(std::uint64_t ordinal, std::int64_t count) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -68,7 +68,7 @@ inline std::vector<float> reference_uniform(std::uint64_t ordinal, std::int64_t 
   return values;
 }
 
-// offset + scale * uniform, as the script sets parameters and statistics.
+// offset + scale * uniform, the script's formula for parameters and statistics.
 inline std::vector<float> reference_values(std::uint64_t ordinal, std::int64_t count, float scale,
                                            float offset) {
   std::vector<float> values = reference_uniform(ordinal, count);
@@ -79,7 +79,7 @@ inline std::vector<float> reference_values(std::uint64_t ordinal, std::int64_t c
   return values;
 }
 
-// The script's parameter_values.
+// Same as parameter_values of the script.
 inline std::vector<float> reference_parameter(std::uint64_t ordinal,
                                               const tensor::Parameter& parameter) {
   const tensor::Shape& shape = parameter.shape;

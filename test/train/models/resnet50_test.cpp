@@ -1,15 +1,15 @@
 // ResNet-50 against torchvision's: names and shapes, and logits, loss, gradients and running
 // statistics of whole passes.
 //
-// The truth was computed in float64 (make_resnet50_reference.py), and the batches are such that no
-// ReLU sits on its edge. torch itself, in float32, is then off by up to 1.2e-5 of a gradient's
-// norm, 1.5e-6 of the logits' and 2e-7 of the statistics' (its own figures are in the file:
-// "float32"). The tolerances below are 30 to 100 times that: another order of summation fits in, a
-// wrong epsilon, momentum, stride or a biased variance does not.
+// The reference was computed in float64 (make_resnet50_reference.py). The batches are chosen so
+// that no input of a ReLU is close to zero. The error of torch itself in float32 is then up
+// to 1.2e-5 of the norm for gradients, 1.5e-6 for logits and 2e-7 for statistics (stored in the
+// file as "float32"). The tolerances below are 30 to 100 times these errors. So another order of
+// summation passes; a wrong epsilon, momentum, stride or a biased variance fails.
 //
-// Which way oneDNN rounds depends on its version, the processor and the number of threads, so one
-// of the three batches may still have a ReLU that flips. That moves some gradients by a few
-// percent: allowed for one case, not for two. (With AVX-512, AVX2 and SSE4.1 none does.)
+// oneDNN's rounding depends on its version, the processor and the number of threads. So in one of
+// the three batches a ReLU may still flip, which changes some gradients by a few percent. This is
+// allowed for one case, not for two. (With AVX-512, AVX2 and SSE4.1 no ReLU flips.)
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -92,9 +92,9 @@ double distance(std::span<const float> actual, const std::vector<double>& expect
   return norm_of(difference) / norm_of(expected);
 }
 
-// How far a gradient or a statistic is from the file's norm, sum and entries, in units of the norm.
-// A single entry of many has only its share of the norm to be compared with; 30 times the average
-// one is what real gradients reach.
+// Distance of a gradient or statistic from the file's norm, sum and entries, in units of the norm.
+// The unit for a single entry is its share of the norm: 30 times the average entry, which real
+// gradients reach.
 double deviation(std::span<const float> actual, const std::vector<double>& expected) {
   REQUIRE(expected.size() == 2 + kEntries);
   const std::vector<double> values(actual.begin(), actual.end());
@@ -144,7 +144,7 @@ Worst worst_statistic(const ReferenceCase& one, const tensor::Parameters& parame
   return worst;
 }
 
-// Checks all but the gradients; returns how far these are.
+// Checks everything except the gradients; returns the distance of the gradients.
 Worst check_case(const ReferenceCase& one, const std::string& backend) {
   CAPTURE(one.name, backend);
   const std::unique_ptr<tensor::Network> network = make_network(one, backend);
@@ -196,7 +196,7 @@ TEST_CASE("resnet50 has torchvision's parameters and buffers, in its order") {
   }
 }
 
-TEST_CASE("resnet50 gives torchvision's answers with the onednn backend") {
+TEST_CASE("resnet50 gives torchvision's results with the onednn backend") {
   if (!has_backend("onednn")) {
     WARN("skipped: this build has no onednn backend (libdnnl-dev)");
     return;
@@ -211,7 +211,7 @@ TEST_CASE("resnet50 gives torchvision's answers with the onednn backend") {
   CHECK(exact >= 2);
 }
 
-TEST_CASE("resnet50 gives torchvision's answers with the reference backend") {
+TEST_CASE("resnet50 gives torchvision's results with the reference backend") {
   const ReferenceFile reference = read_reference();
   REQUIRE(reference.cases.size() == 3);
   const Worst gradient = check_case(reference.cases[0], "reference");

@@ -1,4 +1,4 @@
-// The schedules of the learning rate at points that can be worked out by hand.
+// Schedules of the learning rate, at points with values computed by hand.
 #include "train/optimizers/learning_rate.h"
 
 #include <stdexcept>
@@ -15,7 +15,7 @@ TEST_CASE("the learning rate grows with the global batch") {
         Approx(0.025f));
 }
 
-TEST_CASE("warm-up climbs in equal steps to the full rate") {
+TEST_CASE("warm-up rises in equal steps to the full rate") {
   const LearningRate rate(
       {.base = 0.8f, .warmup_iterations = 4, .total_iterations = 10, .decay = Decay::constant});
   CHECK(rate.at(0) == Approx(0.2f));
@@ -35,7 +35,7 @@ TEST_CASE("the cosine falls from the full rate to almost zero") {
   for (int i = 10; i < 109; ++i) REQUIRE(rate.at(i) > rate.at(i + 1));
 }
 
-TEST_CASE("steps multiply the rate at fixed distances") {
+TEST_CASE("steps multiply the rate at fixed intervals") {
   const LearningRate rate(
       {.base = 1, .total_iterations = 100, .decay = Decay::step, .step_iterations = 30});
   CHECK(rate.at(29) == Approx(1));
@@ -44,7 +44,7 @@ TEST_CASE("steps multiply the rate at fixed distances") {
   CHECK(rate.at(60) == Approx(0.01f));
 }
 
-TEST_CASE("settings of the learning rate that make no sense are refused") {
+TEST_CASE("invalid settings of the learning rate are rejected") {
   CHECK_THROWS_AS(LearningRate({.base = -1}), std::invalid_argument);
   CHECK_THROWS_AS(LearningRate({.reference_batch = 0}), std::invalid_argument);
   CHECK_THROWS_AS(LearningRate({.total_iterations = 0}), std::invalid_argument);

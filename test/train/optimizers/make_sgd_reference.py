@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes sgd_reference.txt: parameters after a few steps of torch.optim.SGD, for sgd_test.cpp to compare with.
+"""Makes sgd_reference.txt: parameters after a few steps of torch.optim.SGD, used by sgd_test.cpp.
 
   ./make_sgd_reference.py > sgd_reference.txt       needs torch (python3-torch)
 
 Parameter i starts at (i mod 7 - 3) / 4; in step s its gradient is ((5 i + 3 s) mod 11 - 5) / 8, and the learning rate 0.1 / (s + 1).
-All are exact in float32. Lines: momentum, weight decay, nesterov (0 or 1), then the parameters after the last step.
+All values are exact in float32. Lines: momentum, weight decay, nesterov (0 or 1), then the parameters after the last step.
 """
 import torch
 

@@ -1,4 +1,4 @@
-// SGD against torch's, and against itself in pieces.
+// SGD compared with torch, and applied at once compared with in pieces.
 #include "train/optimizers/sgd.h"
 
 #include <fstream>
@@ -43,16 +43,15 @@ TEST_CASE("SGD gives torch's values") {
     for (const float actual : parameters) {
       float expected = 0;
       REQUIRE(words >> expected);
-      CHECK(actual ==
-            Approx(expected).epsilon(1e-6).margin(1e-7));  // a few roundings of numbers below 1
+      CHECK(actual == Approx(expected).epsilon(1e-6).margin(
+                          1e-7));  // a few rounding errors of numbers below 1
     }
     ++cases;
   }
   CHECK(cases == 5);
 }
 
-TEST_CASE(
-    "SGD applied in pieces, or by the holders of shards, gives the same bits as applied at once") {
+TEST_CASE("SGD applied in pieces, or to shards, gives the same bits as applied at once") {
   const SgdSettings settings{.momentum = 0.9f, .weight_decay = 0.01f};
   std::vector<float> whole = start(), pieces = start();
   Sgd all(settings, 0, kCount);
@@ -74,7 +73,7 @@ TEST_CASE(
         std::vector<float>(back.velocity().begin(), back.velocity().end()));
 }
 
-TEST_CASE("SGD refuses what is not its own") {
+TEST_CASE("SGD rejects ranges outside of its own") {
   Sgd sgd({}, 10, 4);
   std::vector<float> three(3), five(5);
   CHECK_NOTHROW(sgd.apply(11, three, three, 0.1f));

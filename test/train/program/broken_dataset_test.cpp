@@ -1,5 +1,5 @@
-// Files of a data set that are missing or broken: refused in one line that names them, before any
-// rank starts, and without a trace.
+// Missing or broken files of a data set are rejected in one line that names them, before any rank
+// starts, and leave no trace.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -32,7 +32,7 @@ void write(const fs::path& path, const std::string& bytes) {
   kolo::train::MatBytes::write(path, bytes);
 }
 
-// A folder with a data set in it that can be read.
+// A folder with a valid data set.
 struct DatasetFolder : Folder {
   DatasetFolder() {
     fs::create_directory(data());
@@ -59,7 +59,7 @@ void check_refused(const DatasetFolder& place, const Words& parts) {
 
 }  // namespace
 
-TEST_CASE("a data set in files trains, and its report is there") {
+TEST_CASE("a data set in files can be trained on, and a report is written") {
   const DatasetFolder place;
   Program program(place.compare());
   const int code = program.wait();
@@ -69,7 +69,7 @@ TEST_CASE("a data set in files trains, and its report is there") {
   check_nothing_is_left(program, place);
 }
 
-TEST_CASE("a folder of data that is missing, empty or a file is refused before anything starts") {
+TEST_CASE("a data folder that is missing, empty or a file is rejected before anything starts") {
   const DatasetFolder place;
   fs::remove_all(place.data());
   check_refused(place, {"house numbers", "No such file or directory"});
@@ -80,7 +80,7 @@ TEST_CASE("a folder of data that is missing, empty or a file is refused before a
   check_refused(place, {"house numbers", "is not a directory"});
 }
 
-TEST_CASE("a data file that is broken is refused by name before anything starts") {
+TEST_CASE("a broken data file is rejected by name before anything starts") {
   const std::string name = GENERATE(kTrain, kTest);
   const DatasetFolder place;
   const fs::path file = place.data() / name;

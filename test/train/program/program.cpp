@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A file of a process below /proc; empty where it is gone.
+// A file of a process in /proc; empty if the process has ended.
 std::string text_of(pid_t process, const char* name) {
   const std::filesystem::path path =
       std::filesystem::path("/proc") / std::to_string(process) / name;
@@ -30,7 +30,8 @@ std::string text_of(pid_t process, const char* name) {
   return text.str();
 }
 
-// Gone, or a zombie. The name in brackets, before the state, may have spaces.
+// Whether the process has ended or is a zombie. The name in brackets, before the state, may contain
+// spaces.
 bool is_over(pid_t process) {
   const std::string text = text_of(process, "stat");
   const std::size_t end = text.rfind(')');
@@ -50,7 +51,7 @@ std::vector<pid_t> all_processes() {
   return processes;
 }
 
-// `variable` is NAME=value, as the kernel shows it: between the ends of two others.
+// `variable` is NAME=value; the kernel separates variables by null characters.
 bool has_variable(pid_t process, const std::string& variable) {
   std::string variables(1, '\0');
   variables.append(text_of(process, "environ"));
@@ -66,12 +67,12 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return result;
 }
 
-// In the new process. A test has one thread, so all calls are allowed here.
+// Runs in the new process. A test has one thread, so all calls are allowed here.
 [[noreturn]] void become(const Start& start, int writing) {
   std::vector<std::string> words{start.file};
   words.insert(words.end(), start.arguments.begin(), start.arguments.end());
   for (const auto& [name, value] : start.variables) setenv(name.c_str(), value.c_str(), 1);
-  // Whoever runs the tests in the background ignores these, and it would be inherited.
+  // A shell that runs the tests in the background ignores these signals, and children inherit that.
   for (const int number : {SIGINT, SIGQUIT}) std::signal(number, SIG_DFL);
   dup2(writing, STDOUT_FILENO);
   dup2(writing, STDERR_FILENO);

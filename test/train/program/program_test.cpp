@@ -1,4 +1,4 @@
-// kolo-train as its users run it: processes, transports, reports, and what goes wrong.
+// kolo-train as users run it: processes, transports, reports, errors.
 #include "test/train/program/program.h"
 
 #include <unistd.h>
@@ -44,12 +44,12 @@ std::set<std::string> list_in_script(const std::string& name) {
   return std::set<std::string>(std::istream_iterator<std::string>(words), {});
 }
 
-// What kolo-train says of a value, at once.
+// The error message of kolo-train for a value of a flag.
 std::string refusal(const Folder& folder, const std::string& flag, const std::string& value) {
   return run_program({"compare", "--no-report", flag + "=" + value}, folder.text()).output;
 }
 
-// The words of a refusal's list, which ends at a semicolon or with the line.
+// The list of valid values in an error message; it ends at a semicolon or at the end of the line.
 std::set<std::string> known_instead(const Folder& folder, const std::string& flag,
                                     const std::string& value) {
   const std::string text = refusal(folder, flag, value);
@@ -65,7 +65,9 @@ std::set<std::string> known_instead(const Folder& folder, const std::string& fla
 
 }  // namespace
 
-TEST_CASE("compare runs the arms over a transport, proves them equal and writes a whole report") {
+TEST_CASE(
+    "compare runs the arms over a transport, checks that they are equal and writes a complete "
+    "report") {
   const Folder folder;
   const std::string transport = GENERATE("shm", "tcp");
   const ProgramResult ended = run_program(small({"compare", "--transport", transport, "--report",
@@ -103,7 +105,7 @@ TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
   CHECK_FALSE(fs::exists(folder.path / "report"));
 }
 
-TEST_CASE("training that diverges ends with the iteration and what to do") {
+TEST_CASE("diverging training ends with the iteration and advice") {
   const Folder folder;
   const ProgramResult ended = run_program(small({"compare", "--no-report", "--strategies", "ring",
                                                  "--lr", "1e30", "--warmup-epochs", "0"}),
@@ -113,7 +115,7 @@ TEST_CASE("training that diverges ends with the iteration and what to do") {
   CHECK_THAT(ended.output, ContainsSubstring("training has diverged; lower --lr"));
 }
 
-TEST_CASE("what is wrong from the start is said once, before anything runs") {
+TEST_CASE("wrong arguments are reported once, before anything runs") {
   const Folder folder;
   std::ofstream(folder.path / "file") << "in the way";
   const auto refuses = [&](const Words& words, const std::string& part) {
@@ -129,7 +131,8 @@ TEST_CASE("what is wrong from the start is said once, before anything runs") {
   refuses({"compare", "--no-report", "--ranks", "9", "--train-size", "8"},
           "more ranks than samples");
   refuses({"compare", "--no-report", "--transport", "pigeon"}, "unknown transport 'pigeon'");
-  refuses({"compare", "--no-report", "--strategies", "ring:lr=0.5,ps"}, "must not differ");
+  refuses({"compare", "--no-report", "--strategies", "ring:lr=0.5,ps"},
+          "may differ in their strategy only");
 }
 
 TEST_CASE("compare.sh knows the options of compare") {
@@ -150,7 +153,7 @@ TEST_CASE("compare.sh knows the options of compare") {
   CHECK(in_script == in_help);
 }
 
-TEST_CASE("compare.sh knows the words that compare takes") {
+TEST_CASE("compare.sh knows the values that compare accepts") {
   const Folder folder;
   for (const auto& [flag, name] : std::map<std::string, std::string>{{"--model", "models"},
                                                                      {"--stem", "stems"},
@@ -165,7 +168,7 @@ TEST_CASE("compare.sh knows the words that compare takes") {
   CHECK(known_instead(folder, "--strategies", "ps:none") == list_in_script("words_of_ps"));
   const std::set<std::string> transports = list_in_script("transports");
   CHECK(transports.contains("auto"));
-  // A build may lack some.
+  // A build may lack some transports.
   CHECK(std::ranges::includes(transports, known_instead(folder, "--transport", "inproc")));
 }
 
@@ -185,7 +188,7 @@ TEST_CASE("compare.sh knows which options take numbers, and of what kind") {
   CHECK(numbers == list_in_script("numbers"));
 }
 
-TEST_CASE("a report that is there already is replaced, and a line says so") {
+TEST_CASE("an existing report is replaced, with a message") {
   const Folder folder;
   const Words words = small({"compare", "--report=out", "--strategies=ring"});
   const ProgramResult first = run_program(words, folder.text());
@@ -196,7 +199,7 @@ TEST_CASE("a report that is there already is replaced, and a line says so") {
   CHECK_THAT(second.output, ContainsSubstring(line));
 }
 
-TEST_CASE("help that nobody gets is a failure") {
+TEST_CASE("help that cannot be written is a failure") {
   const Folder folder;
   const std::string program = KOLO_TRAIN;
   for (const char* where : {">&-", ">/dev/full"}) {
@@ -205,7 +208,7 @@ TEST_CASE("help that nobody gets is a failure") {
   }
 }
 
-TEST_CASE("a reader of the table that has gone is said, and the report is there all the same") {
+TEST_CASE("a closed reader of the table is reported, and the report is still written") {
   const Folder folder;
   Start start = folder.start(small({"compare", "--report=out", "--strategies=ring"}, 1));
   start.prepare = [] {
@@ -220,8 +223,8 @@ TEST_CASE("a reader of the table that has gone is said, and the report is there 
   CHECK(fs::exists(folder.path / "out/report.md"));
 }
 
-TEST_CASE("a report whose plots cannot be drawn says so in their place, and shows no dead links") {
-  // Found before any other matplotlib.
+TEST_CASE("a report without plots says why in their place, and has no dead links") {
+  // Found before any installed matplotlib.
   const auto [matplotlib, code, why] = GENERATE(table<std::string, int, std::string>(
       {{"raise SystemExit('no pen')", 1, "no plots: the script failed"},
        {"raise ImportError", 0, "no plots: python3 has no matplotlib"}}));
@@ -255,7 +258,7 @@ TEST_CASE("ranks that another launcher started are checked against the flags") {
   CHECK_THAT(compare.output, ContainsSubstring("compare starts its ranks itself"));
 }
 
-TEST_CASE("real house numbers train too") {
+TEST_CASE("real house numbers can be trained on") {
   const fs::path data = kolo::train::real_data("svhn");
   if (kolo::train::is_skipped_without(data)) return;
   const Folder folder;

@@ -1,5 +1,5 @@
-// A run that ends before its time: ranks that are killed or stopped, at whatever point, and a
-// launcher that is told to end. Nothing is left, and whoever was the cause is named.
+// Aborted runs: ranks that are killed or stopped at different points, and a launcher that gets a
+// signal. No process and no file is left, and the failed rank is reported.
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -18,7 +18,7 @@ struct Victim {
   int rank;
 };
 
-// Of a ring the rank that tells the launcher how far it is, and one that does not; the server.
+// The rank of a ring that reports progress, one that does not, and the server of a ps.
 Victim any_victim() { return GENERATE(Victim{"ring", 0}, Victim{"ring", 1}, Victim{"ps", 2}); }
 
 Words compare(const std::string& strategy) {
@@ -33,7 +33,8 @@ void check_killed(Program& program, const Folder& folder, const Victim& victim) 
              ContainsSubstring("kolo-train: " + victim.strategy + ": rank " +
                                std::to_string(victim.rank) + " was killed by signal 9"));
   const std::string said = program.output();
-  CHECK(said.find(" is gone") == said.rfind(" is gone"));  // by one of those that are left
+  CHECK(said.find(" is gone") ==
+        said.rfind(" is gone"));  // reported by only one of the remaining ranks
   const auto says_server = ContainsSubstring("rank 2 was a dedicated server");
   if (victim.strategy == "ps") {
     CHECK_THAT(program.output(), says_server);
@@ -46,7 +47,7 @@ void check_killed(Program& program, const Folder& folder, const Victim& victim) 
 
 }  // namespace
 
-TEST_CASE("a rank that is killed as soon as it is there ends all and is named") {
+TEST_CASE("a rank that is killed at its start ends all ranks and is reported") {
   const Victim victim = any_victim();
   const Folder folder;
   Program program(folder.start(endless_training(compare(victim.strategy))));
@@ -54,7 +55,7 @@ TEST_CASE("a rank that is killed as soon as it is there ends all and is named") 
   check_killed(program, folder, victim);
 }
 
-TEST_CASE("a rank that is killed in training ends all and is named") {
+TEST_CASE("a rank that is killed in training ends all ranks and is reported") {
   const Victim victim = any_victim();
   const Folder folder;
   Program program(folder.start(endless_training(compare(victim.strategy))));
@@ -63,7 +64,7 @@ TEST_CASE("a rank that is killed in training ends all and is named") {
   check_killed(program, folder, victim);
 }
 
-TEST_CASE("a rank that is killed in evaluation ends all others, and each names it") {
+TEST_CASE("a rank that is killed in evaluation ends all others, and each reports it") {
   const int victim = GENERATE(0, 1, 2);  // two workers and a server
   const Folder folder;
   StartedRanks ranks(folder, endless_evaluation({"train", "--strategies=ps"}), 3);
@@ -80,7 +81,7 @@ TEST_CASE("a rank that is killed in evaluation ends all others, and each names i
   for (int rank = 0; rank < 3; ++rank) check_nothing_is_left(ranks[rank], folder);
 }
 
-TEST_CASE("a rank that stops in training is named by all others once the timeout has passed") {
+TEST_CASE("a rank that stops in training is reported by all others after the timeout") {
   const Folder folder;
   Words words = endless_training({"train", "--ranks=3"});
   words.push_back("--timeout=3");
@@ -102,7 +103,7 @@ TEST_CASE("a rank that stops in training is named by all others once the timeout
   for (int rank = 0; rank < 3; ++rank) check_nothing_is_left(ranks[rank], folder);
 }
 
-TEST_CASE("a rank that stops, and with it the store that it serves, is named by all others") {
+TEST_CASE("a rank that stops together with its store is reported by all others") {
   const Folder folder;
   Words words = endless_training({"train", "--ranks=3"});
   words.push_back("--timeout=3");
@@ -117,7 +118,7 @@ TEST_CASE("a rank that stops, and with it the store that it serves, is named by 
     CHECK_THAT(ranks[rank].output(), ContainsSubstring("rank 0"));
     all += ranks[rank].output();
   }
-  // The first one's end may be what the second one sees: no store tells it why.
+  // The second rank may only see the end of the first: the store, which has the reason, is stopped.
   CHECK_THAT(all, ContainsSubstring("timed out after 3.0 s"));
   ranks[0].signal(SIGCONT);
   CHECK(ranks[0].wait() == 1);
@@ -139,7 +140,7 @@ TEST_CASE("a rank that stops is ended with the others") {
   check_nothing_is_left(program, folder);
 }
 
-TEST_CASE("a launcher that is told to end ends all ranks") {
+TEST_CASE("a launcher that gets a signal ends all ranks") {
   const int number = GENERATE(SIGTERM, SIGINT, SIGKILL);
   INFO("signal " << number);
   const Folder folder;

@@ -1,4 +1,5 @@
-// What keeps ranks that somebody else starts from meeting: each of them says so, and what to do.
+// Failed rendezvous of ranks that another launcher started: each rank reports the cause and what to
+// do.
 #include <algorithm>
 #include <string>
 
@@ -17,7 +18,7 @@ Words train(const std::string& ranks, const std::string& timeout_s) {
   return words;
 }
 
-// One line, which has all these parts.
+// Checks that the output is one line with all these parts.
 void check_says(const std::string& output, const Words& parts) {
   INFO(output);
   CHECK(std::count(output.begin(), output.end(), '\n') == 1);
@@ -26,7 +27,7 @@ void check_says(const std::string& output, const Words& parts) {
 
 }  // namespace
 
-TEST_CASE("a port that another program has is named by the rank that was to serve there") {
+TEST_CASE("a port in use by another program is reported by the rank that should serve there") {
   const Folder folder;
   const Port port(Port::Use::kTaken);
   const ProgramResult ended = run_program(rank_start(folder, train("2", "30"), 0, 2, port));
@@ -35,7 +36,7 @@ TEST_CASE("a port that another program has is named by the rank that was to serv
                             "another program has it, choose another port"});
 }
 
-TEST_CASE("a port where another program answers is named by the ranks that were to meet there") {
+TEST_CASE("a port where another program answers is reported by the ranks that connect to it") {
   const Folder folder;
   const Port port(Port::Use::kTaken);
   const ProgramResult ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));
@@ -45,7 +46,7 @@ TEST_CASE("a port where another program answers is named by the ranks that were 
               "another program seems to own that port", "choose another MASTER_PORT"});
 }
 
-TEST_CASE("ranks that never come are named by the one that waits for them") {
+TEST_CASE("ranks that never start are reported by the rank that waits for them") {
   const std::string transport = GENERATE("shm", "tcp");
   const Folder folder;
   const Port port(Port::Use::kKept);
@@ -56,7 +57,7 @@ TEST_CASE("ranks that never come are named by the one that waits for them") {
   check_says(ended.output, {"kolo-train: rank 0", "ranks 1, 2", "start"});
 }
 
-TEST_CASE("a rank that never comes is named by all others") {
+TEST_CASE("a rank that never starts is reported by all others") {
   const Folder folder;
   const Port port(Port::Use::kKept);
   Program first(rank_start(folder, train("3", "3"), 0, 3, port));
@@ -68,7 +69,7 @@ TEST_CASE("a rank that never comes is named by all others") {
   }
 }
 
-TEST_CASE("a rank whose rank 0 never comes says who is missing and where it looked") {
+TEST_CASE("a rank whose rank 0 never starts reports the missing rank and the address") {
   const Folder folder;
   const Port port(Port::Use::kKept);
   const ProgramResult ended = run_program(rank_start(folder, train("2", "1"), 1, 2, port));

@@ -1,5 +1,5 @@
-// What becomes of a report whose folder changes while the run is on: it is there whole, or the
-// table stands on the terminal, a message says why there is no more, and no half file is left.
+// Reports whose folder changes during the run. Either the report is complete, or the terminal has
+// the table and the reason, and no partial file is left.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace kolo::test;
 
-// After its first line a run still has iterations for most of a second, and evaluations, before it
-// writes.
+// A run that, after its first line, still has iterations for most of a second, and evaluations,
+// before it writes the report.
 Words run_with_report() {
   return small({"compare", "--report=out/here", "--strategies=ring", "--transport=tcp"}, 40);
 }
@@ -30,7 +30,7 @@ std::string text_of(const fs::path& path) {
   return text.str();
 }
 
-// Lets the program go on to its end, which is a report that cannot be written.
+// Waits for the end of the program, which must fail to write the report.
 void check_refused(Program& program, const std::string& reason) {
   const int code = program.wait();
   INFO(program.output());
@@ -42,7 +42,7 @@ void check_refused(Program& program, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("a report folder that is removed during the run is made again") {
+TEST_CASE("a report folder that is removed during the run is created again") {
   const Folder folder;
   fs::create_directories(folder.path / "out/here");
   Program program(folder.start(run_with_report()));
@@ -57,7 +57,7 @@ TEST_CASE("a report folder that is removed during the run is made again") {
   check_nothing_is_left(program, folder);
 }
 
-TEST_CASE("a file that takes the place of the report folder is named and left alone") {
+TEST_CASE("a file in place of the report folder is reported and not changed") {
   const std::string place = GENERATE("out", "out/here");
   const Folder folder;
   fs::create_directories(folder.path / "out/here");
@@ -70,7 +70,7 @@ TEST_CASE("a file that takes the place of the report folder is named and left al
   check_nothing_is_left(program, folder);
 }
 
-TEST_CASE("a folder that takes the place of a file of the report is named, and no half is left") {
+TEST_CASE("a folder in place of a report file is reported, and no partial report is left") {
   const Folder folder;
   fs::create_directories(folder.path / "out/here/report.json/full");
   Program program(folder.start(run_with_report()));
@@ -79,12 +79,13 @@ TEST_CASE("a folder that takes the place of a file of the report is named, and n
   check_nothing_is_left(program, folder);
 }
 
-TEST_CASE("a disk without room is named, and the report of an earlier run stays whole") {
+TEST_CASE("a full disk is reported, and the report of an earlier run stays complete") {
   const Folder folder;
   fs::create_directories(folder.path / "out/here");
   std::ofstream(folder.path / "out/here/report.json") << "earlier";
   Start start = folder.start(run_with_report());
-  // A limit in the disk's place; where there is no room the kernel sends no signal.
+  // A file size limit simulates a full disk. SIGXFSZ is ignored, because a full disk sends no
+  // signal.
   start.prepare = [] { return std::signal(SIGXFSZ, SIG_IGN) != SIG_ERR; };
   Program program(start);
   program.wait_for("starting");

@@ -1,4 +1,4 @@
-// Where kolo-train must run as well: without rights, and without room in /dev/shm.
+// kolo-train without root rights, and without space in /dev/shm.
 #include <grp.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -32,7 +32,7 @@ bool become_nobody() {
   return setgroups(0, nullptr) == 0 && setgid(kNobody) == 0 && setuid(kNobody) == 0;
 }
 
-// In a namespace of this process's own: nobody else's /dev/shm changes.
+// Uses a mount namespace of this process, so that /dev/shm of other processes does not change.
 bool shrink_shared_memory() {
   return unshare(CLONE_NEWNS) == 0 &&
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
@@ -48,15 +48,15 @@ bool can_shrink_shared_memory() {
 
 }  // namespace
 
-TEST_CASE("whoever is not root can compare") {
+TEST_CASE("compare works without root") {
   const std::string transport = GENERATE("shm", "tcp");
   const Folder folder;
   Start start = folder.start(small({"compare", "--report=out", "--transport=" + transport}));
   if (geteuid() == 0) {
-    // The program may lie where nobody may go.
+    // Copy the program: its folder may not be accessible without root rights.
     start.file = folder.path / "kolo-train";
     fs::copy_file(program_under_test(), start.file);
-    start.variables["HOME"] = "/nonexistent";  // its own, and not root's
+    start.variables["HOME"] = "/nonexistent";  // not that of root
     for (const fs::path& path : {folder.path, folder.temporary()}) {
       REQUIRE(chown(path.c_str(), kNobody, kNobody) == 0);
     }
@@ -65,7 +65,7 @@ TEST_CASE("whoever is not root can compare") {
   check_runs(start, folder);
 }
 
-TEST_CASE("shared memory needs no room in /dev/shm") {
+TEST_CASE("shared memory needs no space in /dev/shm") {
   if (!can_shrink_shared_memory()) {
     WARN("skipped: a small /dev/shm needs a mount namespace, and this user may make none");
     return;

@@ -1,5 +1,4 @@
-// A place in which kolo-train can run and leave nothing behind, and arguments with which it takes a
-// second, or does not end by itself.
+// Temporary folders for kolo-train, and arguments for runs of about a second or without end.
 #pragma once
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@ namespace kolo::test {
 
 using Words = std::vector<std::string>;
 
-// A folder to run in, with one for temporary files below; gone afterwards.
+// A working folder with a subfolder for temporary files; removed by the destructor.
 class Folder {
  public:
   Folder() {
@@ -31,7 +30,7 @@ class Folder {
 
   std::string text() const { return path.string(); }
   std::filesystem::path temporary() const { return path / "tmp"; }
-  // kolo-train in this folder.
+  // A start of kolo-train in this folder.
   Start start(Words arguments) const {
     return {.arguments = std::move(arguments),
             .folder = text(),
@@ -41,7 +40,7 @@ class Folder {
   std::filesystem::path path;
 };
 
-// Seconds rather than minutes: the small model, and few samples of which the last batch is uneven.
+// Arguments for a run of seconds: the small model, and few samples with an uneven last batch.
 inline Words small(Words words, int epochs = 2) {
   for (const std::string& word : {std::string("--model=small"), std::string("--train-size=101"),
                                   std::string("--test-size=33"), std::string("--batch-size=16"),
@@ -52,13 +51,13 @@ inline Words small(Words words, int epochs = 2) {
   return words;
 }
 
-// Its first epoch takes hours: whoever waits for kTraining finds all ranks in the midst of it.
+// The first epoch takes hours. After kTraining appears in the output, all ranks are in it.
 inline Words endless_training(Words words) {
   words = small(std::move(words));
   words.insert(words.end(), {"--train-size=4000000", "--batch-size=1"});
   return words;
 }
-inline constexpr const char* kTraining = "training, epoch 1";  // a line for people
+inline constexpr const char* kTraining = "training, epoch 1";  // in the progress output
 
 // One iteration, and an evaluation that takes hours.
 inline Words endless_evaluation(Words words) {
@@ -70,14 +69,15 @@ inline constexpr const char* kEvaluating = "\"activity\":\"evaluating\"";  // an
 
 inline std::set<std::string> names_in(const std::filesystem::path& folder) {
   std::set<std::string> names;
-  std::error_code ignored;  // it may not be there at all
+  std::error_code ignored;  // the folder may not exist
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     names.insert(entry.path().filename().string());
   }
   return names;
 }
 
-// No process, no temporary file, no named shared memory (of other programs there may be some).
+// Checks that no process, temporary file or named shared memory of the program is left (other
+// programs may have some).
 inline void check_nothing_is_left(const Program& program, const Folder& folder) {
   CHECK(program.left_behind() == std::vector<pid_t>{});
   CHECK(names_in(folder.temporary()) == std::set<std::string>{});

@@ -1,4 +1,4 @@
-// Ranks that a test starts itself, as a launcher that is not kolo's would.
+// Ranks that a test starts itself, like a launcher other than kolo-run.
 #pragma once
 
 #include <deque>
@@ -9,12 +9,12 @@
 
 namespace kolo::test {
 
-// A port of 127.0.0.1 that the kernel gives to nobody else meanwhile.
+// A port of 127.0.0.1 that the kernel does not assign to other programs during the test.
 class Port {
  public:
   enum class Use {
-    kKept,  // for a server, which can bind it as well
-    kTaken  // somebody listens, and never says a word
+    kKept,  // reserved for a server, which can also bind it
+    kTaken  // a listener that never answers
   };
   explicit Port(Use use);
   ~Port();
@@ -26,7 +26,7 @@ class Port {
   int socket_;
 };
 
-// One rank, which meets the others at a port that rank 0 serves.
+// The start of one rank, which connects to the store of rank 0 at `port`.
 Start rank_start(const Folder& folder, Words arguments, int rank, int size, const Port& port);
 
 // All ranks of a job.
@@ -38,12 +38,12 @@ class StartedRanks {
   StartedRanks& operator=(const StartedRanks&) = delete;
 
   Program& operator[](int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  // Reads what rank 0 tells its launcher, until it has `text`; std::runtime_error after a minute.
+  // Reads the events of rank 0 until they contain `text`. Throws std::runtime_error after a minute.
   void wait_for_event(const std::string& text);
 
  private:
   Port port_{Port::Use::kKept};
-  int events_ = -1;  // the end that we read
+  int events_ = -1;  // the reading end
   std::deque<Program> ranks_;
 };
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""That plot_report.py leaves nothing half-written, and what its plots show: plot_report_test.py KOLO_TRAIN SCRIPT."""
+"""Tests plot_report.py: complete files, contents of the plots. Usage: plot_report_test.py KOLO_TRAIN SCRIPT."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 
 KOLO_TRAIN, SCRIPT = sys.argv[1:3]
 PLOTS = sorted(f"{name}.{kind}" for name in ("throughput", "iteration", "learning", "bytes") for kind in ("png", "svg"))
-# Loaded at every start of Python: says when a plot is about to take its name, and waits.
+# Loaded at every start of Python: prints the name of a plot that is about to be renamed, then waits forever.
 HOLD = """
 import os, signal
 def hold(part, whole):
@@ -27,7 +27,7 @@ os.replace = hold
 
 
 def interpreter():
-    """As kolo-train looks for one."""
+    """The interpreter that kolo-train would use."""
     for python in ("/usr/bin/python3", "python3"):
         if subprocess.run(["sh", "-c", f"{python} -c 'import matplotlib'"], check=False, capture_output=True).returncode == 0:
             return python
@@ -52,16 +52,16 @@ class PlotReport(unittest.TestCase):
         self.folder = Path(folder.name)
 
     def report(self, name="report"):
-        """Where a run of the small model has left its report, plots and all."""
+        """The folder of a report of the small model, with plots."""
         return Path(shutil.copytree(self.made.name, self.folder / name))
 
     def names(self, folder):
         return sorted(path.name for path in folder.iterdir())
 
-    def test_all_plots_are_drawn_and_nothing_else_stays(self):
+    def test_all_plots_are_drawn_and_no_other_file_is_left(self):
         self.assertEqual(self.names(self.report()), sorted([*PLOTS, "report.json", "report.md"]))
 
-    def test_the_data_and_what_the_report_warns_of_stand_below_every_picture(self):
+    def test_the_data_and_the_warnings_of_the_report_are_below_every_picture(self):
         folder = self.report()
         warning = "WARNING: speeds and times come from 0 counted iterations, too few for a comparison."
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
@@ -75,7 +75,7 @@ class PlotReport(unittest.TestCase):
                 self.assertEqual((picture.count(f"<!-- {warning} -->"), picture.count("moved the bytes")), (shown, 0), path.name)
 
     def plots_of_arms(self, *arms, parts_ms=()):
-        """{name: SVG} of a report in which all of them ran as one did, but for its times."""
+        """{name: SVG} of a report in which all arms have equal data; `parts_ms` replaces the times."""
         folder = self.report()
         path = folder / "report.json"
         report = json.loads(path.read_text(encoding="utf-8"))
@@ -94,13 +94,13 @@ class PlotReport(unittest.TestCase):
                        for text in (key, lowest)}
             self.assertGreater(heights[key][-1], max(heights[lowest]), plot)
 
-    def test_arms_are_told_apart_and_nothing_else_looks_like_one(self):
+    def test_arms_have_distinct_colours_that_nothing_else_uses(self):
         plots = self.plots_of_arms("ring", "ps", parts_ms=(1, 1, 1, 1, 1, 1))
-        arms = ("#0072b2", "#d55e00")  # in the order of their arms
+        arms = ("#0072b2", "#d55e00")  # in the order of the arms
         self.assertTrue(all(colour in plots[name] for colour in arms for name in ("throughput", "learning")))
         for name in ("iteration", "bytes"):
             self.assertNotRegex(plots[name], "|".join(arms), name)
-        # Both have learnt the same: the marker of neither hides the other's.
+        # Both arms have the same values, so their markers must have different shapes.
         shapes = [re.findall(rf'<path id="m[^"]*" d="([^"]*)" style="[^"]*stroke: {arm}', plots["learning"]) for arm in arms]
         self.assertTrue(all(shapes))
         self.assertFalse(set(shapes[0]) & set(shapes[1]))
@@ -113,7 +113,7 @@ class PlotReport(unittest.TestCase):
         picture = self.plots_of_arms(*(f"arm {index}" for index in range(8)))["throughput"]
         self.assertEqual(len(re.findall(r'<!-- [\d.]+ -->\s*<g style="fill: #ffffff"', picture)), 2)  # on blue and on black
 
-    def test_a_disk_that_is_full_leaves_no_half_of_a_plot(self):
+    def test_a_full_disk_leaves_no_partial_plot(self):
         folder = self.report()
         for plot in PLOTS:
             (folder / plot).unlink()
@@ -123,7 +123,7 @@ class PlotReport(unittest.TestCase):
         self.assertEqual(ended.stderr, f"plot_report: {folder}: File too large\n")
         self.assertEqual(self.names(folder), ["report.json", "report.md"])
 
-    def test_who_is_told_to_end_leaves_no_half_of_a_plot(self):
+    def test_a_script_that_gets_sigterm_leaves_no_partial_plot(self):
         folder = self.report()
         for plot in PLOTS:
             (folder / plot).unlink()
@@ -137,7 +137,7 @@ class PlotReport(unittest.TestCase):
         script.stdout.close()
         self.assertEqual(self.names(folder), ["report.json", "report.md"])
 
-    def test_a_run_that_is_killed_takes_its_script_along(self):
+    def test_a_killed_run_ends_its_script(self):
         folder = self.folder / "killed"
         (self.folder / "sitecustomize.py").write_text(HOLD, encoding="utf-8")
         run = subprocess.Popen([KOLO_TRAIN, "train", "--model", "small", "--ranks", "1", "--train-size", "16", "--test-size", "8", "--epochs", "1",
@@ -151,7 +151,7 @@ class PlotReport(unittest.TestCase):
         self.assertTrue(part and part.exists(), part)
         run.kill()
         run.wait(timeout=60)
-        run.stdout.read()  # to its end: when nobody has it open any more, the script is gone
+        run.stdout.read()  # read to the end: the script, which has it open, has ended then
         run.stdout.close()
         self.assertEqual(self.names(folder), ["report.json", "report.md"])
 

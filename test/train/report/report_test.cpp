@@ -1,5 +1,4 @@
-// Reports from records that are made up: what they contain, when they are refused, and that files
-// appear whole.
+// Reports from artificial records: contents, errors, complete files.
 #include "train/report/report.h"
 
 #include <unistd.h>
@@ -66,7 +65,7 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-// A folder that is gone afterwards.
+// A temporary folder, removed by the destructor.
 struct Folder {
   explicit Folder(const std::string& name)
       : path(std::filesystem::temp_directory_path() / (name + std::to_string(getpid()))) {}
@@ -76,7 +75,7 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("report.json is valid and has what was measured") {
+TEST_CASE("report.json is valid and has the measurements") {
   const auto json = nlohmann::json::parse(report_json(made_up_report()));
   CHECK(json["format"] == "kolo-report-1");
   REQUIRE(json["runs"].size() == 2);
@@ -91,7 +90,7 @@ TEST_CASE("report.json is valid and has what was measured") {
   CHECK(run["epochs"][0]["test_accuracy"] == Approx(0.5));
 }
 
-TEST_CASE("iterations of the same work that take very different times are warned of") {
+TEST_CASE("a warning reports iterations with very different times") {
   Report report = made_up_report();
   for (RunRecord& run : report.runs) {
     run.step_seconds.assign(31, 0.2);
@@ -104,8 +103,7 @@ TEST_CASE("iterations of the same work that take very different times are warned
   CHECK_THAT(report_text(report), !ContainsSubstring("iterations of ring took"));
 }
 
-TEST_CASE(
-    "times that are far apart in several arms and seeds are one warning that names the arms") {
+TEST_CASE("one warning names all arms and seeds with very different times") {
   Report report;
   for (const std::uint64_t seed : {1, 2}) {
     for (const char* arm : {"ring", "ps", "ps:everywhere"}) {
@@ -129,8 +127,7 @@ TEST_CASE(
   CHECK_THAT(warning, !ContainsSubstring("everywhere"));
 }
 
-TEST_CASE(
-    "a machine that was another for one of the runs is warned of, with both times of forward") {
+TEST_CASE("a warning reports a machine that was slower in one run, with both times of forward") {
   Report report = made_up_report();
   for (RunRecord& run : report.runs) {
     run.step_seconds.assign(31, 0.2);
@@ -150,7 +147,7 @@ TEST_CASE(
                                                     "seed 2 (medians), or its dedicated servers"));
 }
 
-TEST_CASE("a record survives its way through JSON") {
+TEST_CASE("a record is unchanged after conversion to JSON and back") {
   const RunRecord run = made_up_run("ps", 3, 1);
   CHECK(to_json_text(run_record_from(to_json_text(run))) == to_json_text(run));
   CHECK_THROWS_WITH(run_record_from("{\"arm\": 3"), ContainsSubstring("cannot be read"));
@@ -172,7 +169,7 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
              ContainsSubstring("| images/s, all workers | 180.0 [160.0, 200.0] |"));
 }
 
-TEST_CASE("what is said of weights and losses is said of all seeds") {
+TEST_CASE("findings on weights and losses cover all seeds") {
   Report report = made_up_report();
   for (RunRecord& run : report.runs) run.final_hash = "one";
   for (const char* arm : {"ring", "ps"}) {
@@ -189,7 +186,7 @@ TEST_CASE("what is said of weights and losses is said of all seeds") {
                  ContainsSubstring("of the last epoch differ by at most 3e-05"));
 }
 
-TEST_CASE("bytes that are not those of the formula are flagged") {
+TEST_CASE("bytes that differ from the formula are reported") {
   Report report = made_up_report();
   CHECK_THAT(report_text(report), !ContainsSubstring("WARNING: the bytes"));
   report.runs[0].ranks[1].bytes_sent += 1000;
@@ -198,7 +195,7 @@ TEST_CASE("bytes that are not those of the formula are flagged") {
 }
 
 TEST_CASE(
-    "runs that differ in more than their strategy are refused, with the term and both values") {
+    "runs that differ in more than their strategy are rejected, with the term and both values") {
   std::vector<RunRecord> runs = made_up_report().runs;
   CHECK_NOTHROW(require_comparable(runs));
   runs[1].terms["learning rate"] = "0.2";
@@ -206,7 +203,7 @@ TEST_CASE(
                     ContainsSubstring("learning rate is '0.1' in 'ring' and '0.2' in 'ps'"));
   runs[1].terms.erase("learning rate");
   CHECK_THROWS_AS(require_comparable(runs), ComparisonRefused);
-  auto alone = made_up_report().runs;  // one worker: the ring has nobody to talk to
+  auto alone = made_up_report().runs;  // one worker: a ring without communication
   alone[0].workers = alone[1].workers = 1;
   alone[0].terms.erase("transport");
   CHECK_NOTHROW(require_comparable(alone));
@@ -216,7 +213,7 @@ TEST_CASE(
   CHECK_NOTHROW(require_comparable(runs));
 }
 
-TEST_CASE("what is left of a comparison says that it is not all, and why") {
+TEST_CASE("an incomplete comparison says so, and why") {
   Report report = made_up_report();
   CHECK_THAT(report_text(report), !ContainsSubstring("INCOMPLETE"));
   report.runs.pop_back();
@@ -235,7 +232,7 @@ TEST_CASE("a report without plots has no links to them, and says why") {
              ContainsSubstring("*" + report.no_plots + "*") && !ContainsSubstring(".png"));
 }
 
-TEST_CASE("nothing is said of what one arm or one worker cannot show") {
+TEST_CASE("findings that need several arms or workers are omitted for one") {
   Report report = made_up_report();
   CHECK_THAT(report_text(report), ContainsSubstring("final parameters are the same"));
   CHECK_THAT(report_text(report), ContainsSubstring("replicas were compared 8 times"));
@@ -245,7 +242,7 @@ TEST_CASE("nothing is said of what one arm or one worker cannot show") {
   CHECK_THAT(report_text(report), !ContainsSubstring("replicas"));
 }
 
-TEST_CASE("a folder is tried without a trace") {
+TEST_CASE("the check of a folder leaves no trace") {
   const Folder folder("kolo_report_test_");
   std::filesystem::create_directory(folder.path);
   const auto below = folder.path / "made" / "for" / "this";
@@ -255,7 +252,7 @@ TEST_CASE("a folder is tried without a trace") {
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
-TEST_CASE("a folder in which no file can be made is refused without the name of what was tried") {
+TEST_CASE("a folder that cannot be written is rejected, without the name of the probe file") {
   const Folder folder("kolo_report_test_");
   const std::string pid = std::to_string(getpid());
   std::filesystem::create_directories(folder.path / ("..probe-" + pid + "." + pid + ".part/full"));
@@ -265,7 +262,8 @@ TEST_CASE("a folder in which no file can be made is refused without the name of 
           "' cannot be written: Is a directory; choose another folder, or make it writable");
 }
 
-TEST_CASE("files appear whole, old plots go, and a folder that cannot be written is named") {
+TEST_CASE(
+    "files are written completely, old plots are removed, and an unwritable folder is reported") {
   const Folder folder("kolo_report_test_");
   require_writable(folder.path.string());
   std::ofstream(folder.path / "throughput.png") << "old";
@@ -280,7 +278,7 @@ TEST_CASE("files appear whole, old plots go, and a folder that cannot be written
   CHECK_THROWS_WITH(require_writable(below_a_file), ContainsSubstring(below_a_file));
 }
 
-TEST_CASE("the first iterations do not count for speeds, but always one does") {
+TEST_CASE("the first iterations do not count for speeds, but at least one does") {
   CHECK(counted_iterations(10, 3) == 7);
   CHECK(counted_iterations(3, 5) == 1);
   CHECK(counted_iterations(0, 5) == 0);
@@ -304,7 +302,7 @@ TEST_CASE("a quantile lies between its neighbours") {
   CHECK(quantile({}, 0.5) == 0);
 }
 
-TEST_CASE("progress fits its line and knows how far the whole is") {
+TEST_CASE("the progress line fits its width and shows the fraction of all work") {
   ProgressNote note;
   note.activity = "training";
   note.epoch = 2;

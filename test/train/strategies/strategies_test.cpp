@@ -1,5 +1,5 @@
-// Every strategy, over threads: n workers end where one worker with the same global batches ends,
-// and move what they promise.
+// All strategies, with ranks as threads: n workers get the result of one worker with the same
+// global batches, and move the bytes of the formula.
 #include "train/strategies/strategy.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using namespace kolo;
 using namespace kolo::train;
 using kolo::test::expect;
 
-// Global batches: uneven shares, and some that leave a worker without any.
+// Global batches with uneven shares, and some with empty shares.
 constexpr std::array<std::int64_t, 6> kGlobalBatches{6, 5, 7, 2, 1, 8};
 constexpr BucketSizes kSmallBuckets{256, 1024};
 
@@ -106,7 +106,8 @@ const std::vector<std::string> kArms{"ring",
 }  // namespace
 
 TEST_CASE(
-    "n workers end where one worker ends, with every strategy, also with uneven and empty shares") {
+    "n workers get the result of one worker with every strategy, also with uneven and empty "
+    "shares") {
   const Result alone = train_with("ring", 1);
   REQUIRE(alone.buckets > 2);
   for (const std::string& arm : kArms) {
@@ -117,7 +118,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("two workers end with the same bits with every strategy: a sum of two has one order") {
+TEST_CASE("two workers get the same bits with every strategy") {
   const Result ring = train_with("ring", 2);
   for (const std::string& arm : kArms) {
     INFO(arm);
@@ -125,18 +126,18 @@ TEST_CASE("two workers end with the same bits with every strategy: a sum of two 
   }
 }
 
-TEST_CASE("whether the training thread helps in backward changes no bit") {
+TEST_CASE("progress inside backward does not change the result") {
   CHECK(train_with("ring", 3, true).values == train_with("ring", 3, false).values);
 }
 
-TEST_CASE("the optimizer at the server gives the bits of the optimizer at the worker") {
+TEST_CASE("the optimizer at the server and at the worker give the same bits") {
   for (const std::string arm : {"ps", "ps:sharded", "ps:everywhere"}) {
     INFO(arm);
     CHECK(train_with(arm, 3).values == train_with(arm + ":optimizer=server", 3).values);
   }
 }
 
-TEST_CASE("an arm that does not fit the number of ranks is refused") {
+TEST_CASE("an arm that does not fit the number of ranks is rejected") {
   test::run_ranks(2, "inproc", [](Communicator& communicator) {
     tensor::Network network = test::make_tiny_network(3);
     const Arm arm = parse_arms("ps", {}).front();
