@@ -216,7 +216,7 @@ class Endings(unittest.TestCase):
         train = Path(KOLO_RUN).with_name("kolo-train")
         if not train.exists():
             self.skipTest("kolo-train is not in this build")
-        for words, about in ((["--transport", "smh"], "unknown transport 'smh'"), (["--transport", "inproc"], "it joins the threads"),
+        for words, about in ((["--transport", "smh"], "unknown transport 'smh'"), (["--transport", "inproc"], "it connects threads"),
                              (["--transport", "./no/such.so"], "it cannot be loaded"), (["--modle=small"], "did you mean --model?"),
                              (["--ranks", "5"], "ring needs 5 ranks")):
             with self.subTest(words=words):

@@ -415,7 +415,7 @@ TEST_CASE("a communicator without a device refuses streams without a driver call
                   communicator.all_reduce({host.data(), kCount, ElementType::kFloat32},
                                           ReduceOp::kSum, on(nullptr));
                 }),
-                "all_reduce: the call is on a device's stream, and this rank's communicator has no "
+                "all_reduce: the call is on a device's stream, but this rank's communicator has no "
                 "device");
   });
 }

@@ -185,7 +185,7 @@ TEST_CASE("a device that does not finish is distinguished from a rank that is la
   job.runs = FakeMachine::Runs::kWhenTold;
   const auto outcomes = try_stream_ranks(
       job, [](const StreamRank& rank) { sum_async(rank, memory_of(rank), kCount, 400ms).wait(); });
-  require_cause(outcomes, ErrorCode::kDeadline, "every rank has called it, and the device has not");
+  require_cause(outcomes, ErrorCode::kDeadline, "every rank has called it, but the device has not");
 }
 
 TEST_CASE("a timeout in a wait for a long segment names the host and the step") {

@@ -100,7 +100,7 @@ TEST_CASE("output that cannot be written is a failure") {
   }
 }
 
-TEST_CASE("--here runs exactly one clause of one transport in the process itself") {
+TEST_CASE("the option --here runs exactly one clause of one transport in the process itself") {
   const Ended one = run({"--here", "--transport", "inproc", "--clause", "credit comes back"});
   CHECK(one.exit_code == 0);
   CHECK_THAT(one.output, ContainsSubstring("passed"));
@@ -109,7 +109,7 @@ TEST_CASE("--here runs exactly one clause of one transport in the process itself
   CHECK(run({"--here", "--transport", "inproc,tcp", "--clause", "credit comes"}).exit_code == 2);
 }
 
-TEST_CASE("--list prints the clauses, and a wrong command line ends with code 2") {
+TEST_CASE("the option --list prints the clauses, and a wrong command line ends with code 2") {
   const Ended listed = run({"--list"});
   CHECK(listed.exit_code == 0);
   for (const auto& clause : conformance::clauses())
