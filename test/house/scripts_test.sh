@@ -50,28 +50,31 @@ refuses "cmake, git, python3, ninja, Catch2" env "PATH=$directory" ./cmake/setup
 ./cmake/setup.sh --os-release "$directory/os-release" || fail "setup.sh wants more than this machine, which built kolo, has"
 
 # kolo configures with the collected packages while the system's are hidden, and no file is left beside the folder.
+# The last folder is filled by a script that finds no gloo: it says so, and makes no package of it.
 ./cmake/collect_deps.sh "$directory/deps/all" >/dev/null || fail "collect_deps.sh cannot collect what kolo was built with"
 [ "$(ls "$directory/deps")" = all ] || fail "collect_deps.sh leaves something behind"
+sed 's|gloo/allreduce\.h|gloo/absent.h|' cmake/collect_deps.sh >"$directory/without_gloo"
 mkdir "$directory/deps/empty"
 ln -s empty "$directory/deps/link"
 for named in empty/ link new//; do
-  ./cmake/collect_deps.sh "$directory/deps/$named" >/dev/null || fail "collect_deps.sh cannot fill $named"
-  [ -e "$directory/deps/${named%%/*}/include/fmt/format.h" ] || fail "collect_deps.sh leaves $named without fmt"
+  script=./cmake/collect_deps.sh
+  [ "$named" != new// ] || script="$directory/without_gloo"
+  sh "$script" "$directory/deps/$named" 2>"$directory/said" >/dev/null || { cat "$directory/said"; fail "$script cannot fill $named"; }
+  [ -e "$directory/deps/${named%%/*}/include/fmt/format.h" ] || fail "$script leaves $named without fmt"
   rm -rf "$directory/deps/empty" && mkdir "$directory/deps/empty"
 done
 [ "$(cd "$directory/deps" && echo * .[!.]*)" = "all empty link new .[!.]*" ] || fail "collect_deps.sh leaves something beside what it fills"
+[ "$(grep -c 'gloo is not installed here' "$directory/said")" = "$(wc -l <"$directory/said")" ] || fail "collect_deps.sh says more than that gloo is not installed"
+[ ! -e "$directory/deps/new/lib/cmake/Gloo" ] || fail "collect_deps.sh makes a package of a gloo that is not installed"
+# KOLO_FMT_ONCE: whether fmt can be compiled once was found out when kolo was built.
 cmake -S . -B "$directory/build" -G Ninja -D "KOLO_DEPS=$directory/deps/all" -D CMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF \
-  -D KOLO_CUDA=OFF >"$directory/log" 2>&1 || { cat "$directory/log"; fail "KOLO_DEPS does not configure"; }
+  -D KOLO_CUDA=OFF -D KOLO_FMT_ONCE=ON >"$directory/log" 2>&1 || { cat "$directory/log"; fail "KOLO_DEPS does not configure"; }
 for package in fmt Catch2 CLI11 nlohmann_json; do
   grep -q "^${package}_DIR:PATH=$directory/deps" "$directory/build/CMakeCache.txt" || fail "$package is not that of KOLO_DEPS"
 done
 
-# gloo of KOLO_DEPS works if it is installed here, also after the folder was moved. If it is not installed or does not load, it is
-# left out with a message.
-sed 's|gloo/allreduce\.h|gloo/absent.h|' cmake/collect_deps.sh >"$directory/without_gloo"
-sh "$directory/without_gloo" "$directory/deps/without" 2>"$directory/said" >/dev/null || fail "collect_deps.sh wants gloo"
-[ "$(grep -c 'gloo is not installed here' "$directory/said")" = "$(wc -l <"$directory/said")" ] || fail "collect_deps.sh says more than that gloo is not installed"
-[ ! -e "$directory/deps/without/lib/cmake/Gloo" ] || fail "collect_deps.sh makes a package of a gloo that is not installed"
+# gloo of KOLO_DEPS works if it is installed here, also after the folder was moved. If it does not load, it is left out with a
+# message.
 if [ -e /usr/include/gloo/allreduce.h ]; then
   grep -q "^Gloo_DIR:PATH=$directory/deps" "$directory/build/CMakeCache.txt" || fail "gloo is not that of KOLO_DEPS"
   grep -q "^-- kolo: peers gloo" "$directory/log" || { cat "$directory/log"; fail "gloo of KOLO_DEPS is no peer"; }
@@ -88,9 +91,9 @@ if [ -e /usr/include/gloo/allreduce.h ]; then
     ldd "$directory/program/build/program" | grep -q "lib$library\.so.* => $directory/deps/moved/lib/gloo/" || fail "lib$library is not that of KOLO_DEPS"
   done
   : >"$directory/deps/moved/lib/gloo/libhiredis.so.0.14"
-  rm -rf "$directory/build"
-  cmake -S . -B "$directory/build" -G Ninja -D "KOLO_DEPS=$directory/deps/moved" -D KOLO_CUDA=OFF -D KOLO_BUILD_TESTS=OFF \
-    -D KOLO_BUILD_TRAIN=OFF >"$directory/log" 2>&1 || { cat "$directory/log"; fail "a gloo that does not load is in the way"; }
+  # In the same folder: what is known of the compiler stays, what is known of gloo goes.
+  cmake -S . -B "$directory/build" -U 'G[Ll][Oo][Oo]*' -D "KOLO_DEPS=$directory/deps/moved" -D CMAKE_FIND_USE_CMAKE_SYSTEM_PATH=ON \
+    -D KOLO_BUILD_TESTS=OFF -D KOLO_BUILD_TRAIN=OFF >"$directory/log" 2>&1 || { cat "$directory/log"; fail "a gloo that does not load is in the way"; }
   grep -q "peer 'gloo' left out: gloo was not found: that of KOLO_DEPS" "$directory/log" || { cat "$directory/log"; fail "a gloo that does not load is not left out by name"; }
 fi
 
