@@ -37,6 +37,7 @@ MIB = 1024.0 * 1024.0
 EQUALLY_CLEAR = 0.18  # the luminance on which black and white text have the same contrast
 DOUBTS = ("WARNING", "INCOMPLETE")  # with which a finding begins that a picture must not be without
 DOUBT_LETTERS = 90  # of a line
+KINDS = ("png", "svg")  # of each plot's files
 LEGEND_POINTS = 9
 LEGEND_KEY, LEGEND_LETTER, LEGEND_LINE = 5.5, 0.6, 1.6  # widths and a line's height, in font sizes
 POINTS_PER_INCH = 72
@@ -105,7 +106,7 @@ def legend_below(figure, axis):
 
 
 def finish(figure, folder, name):
-    for kind in ("png", "svg"):
+    for kind in KINDS:
         part = folder / f".{name}.{kind}.{os.getpid()}.part"  # another run may draw into the same folder
         try:
             figure.savefig(part, format=kind, dpi=150, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
