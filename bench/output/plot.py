@@ -38,6 +38,8 @@ from rows import count_text, key_of, size_text, what_is_wrong
 
 Out = namedtuple("Out", "folder formats")  # folder and formats of the pictures; empty: default formats
 FORMATS = ("png", "svg", "pdf")
+PICTURES = ("time", "hidden", "bandwidth", "rate", "bars")  # of a collective, as far as its rows have them
+PAGES = ("time", "bandwidth")  # of an overview
 SYSTEM_PYTHON = "/usr/bin/python3"
 HOLLOW = "hollow: cores moved or were disturbed"
 HOLLOW_COLOR = "#555555"  # in the legend: the color of no line
@@ -388,7 +390,7 @@ def draw_pictures(plt, rows, out):
         return draw_floors(plt, charts, out, where)
     looks = looks_of(charts.values())
     for (picture, ranks), lines in charts.items():
-        for what in ("time", "hidden", "bandwidth", "rate", "bars"):
+        for what in PICTURES:
             there = of_what(lines, what)
             if not there:
                 continue
@@ -409,7 +411,7 @@ def draw_floors(plt, charts, out, where):
 
 def draw_pages(plt, panels, looks, title, where, out, name):
     """Draws a page of times and a page of bandwidths."""
-    for what in ("time", "bandwidth"):
+    for what in PAGES:
         there = {name: kept for name, lines in panels.items() if (kept := of_what(lines, what))}
         if not there:
             continue

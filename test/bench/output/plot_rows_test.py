@@ -18,7 +18,7 @@ from plot_test import row
 class PlotRows(plot_test.Drawing):
     def test_wrong_results_are_left_out_with_a_message(self):
         rows = [row("kolo", "shm", 8, 5), row("kolo", "shm", 64, 6, wrong=3), row("gloo", "tcp", 8, 7, wrong=1)]
-        picture = self.plot(rows)["allreduce_2_ranks_time.svg"]
+        picture = self.time_of(rows)
         self.assertEqual(self.errors, "kolo-bench plot: left out: 2 rows with wrong results, whose times say nothing\n")
         self.assertIn("<!-- 8 B -->", picture)
         self.assertNotIn("<!-- 64 B -->", picture)
@@ -26,8 +26,8 @@ class PlotRows(plot_test.Drawing):
 
     def test_a_size_of_zero_beside_others_is_left_out(self):
         rows = [row("kolo", "shm", size, 5, busbw_GBps=None if size == 0 else 1) for size in (0, 8, 64)]
-        self.assertTrue(self.files(rows, "--overview"))
-        self.assertTrue(self.files(rows[:1], "--overview"))
+        self.assertTrue(self.files(rows, "--overview", only=["time"]))
+        self.assertTrue(self.files(rows[:1], "--overview", only=["time"]))
 
     def test_rows_may_come_through_a_pipe_with_any_backend_of_the_user(self):
         line = json.dumps(row("kolo", "shm", 8, 5)) + "\n"
@@ -41,9 +41,9 @@ class PlotRows(plot_test.Drawing):
 
     def test_disturbed_floors_are_left_out_with_a_message(self):
         floors = [row("floor", "shm", 8 << i, 5, algorithm="in one line", regime=regime) for i, regime in enumerate(("near", "disturbed"))]
-        self.plot(floors)
+        self.plot(floors, "time")
         self.assertEqual(self.errors.count("left out: 1 floor that another program disturbed"), 1)
-        self.plot([*floors, {**floors[1], "regime": "near"}])
+        self.plot([*floors, {**floors[1], "regime": "near"}], "time")
         self.assertEqual(self.errors, "")
 
 
