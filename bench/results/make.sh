@@ -8,7 +8,8 @@
 #   --against PEERS   a list as kolo-bench takes it, or none; else gloo, mpich, mpich_ofi, openmpi and openmpi:ucx, those of the build, and
 #                     openmpi:ring for all_reduce
 #   --install         installs the peers first (cmake/setup.sh --with peers)
-#   --quick           few sizes, few iterations, no peers: half a minute, to see that it works; no figures to quote
+#   --quick           few sizes, few iterations, no peers, the other collectives than all_reduce only over shm with 2 ranks: half a
+#                     minute, to see that it works; no figures to quote
 #   --bench PROGRAM   a kolo-bench that is built; else it is built first
 #
 # all_reduce, reduce_scatter, all_gather, all_to_all, broadcast and barrier, each over shm and tcp with 2 and with 4 ranks, and, of
@@ -42,7 +43,7 @@ while [ $# -gt 0 ]; do
       shift 2 ;;
     --install) install=yes; shift ;;
     --quick) quick=yes; shift ;;
-    -h | --help) sed -n '2,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -157,7 +158,7 @@ has_room=no
 for over in $transports; do
   for size in 2 4; do
     whole="$collectives $others"
-    [ "$quick-$size" != yes-4 ] || whole=allreduce
+    case "$quick-$over-$size" in no-* | yes-shm-2) ;; *) whole=allreduce ;; esac
     for what in $whole; do
       rows "$over-$size-ranks.jsonl" "$over" "$size" "$what" $(effort "$what" "$size")
       case "$quick-$has_room-$what-$size" in

@@ -38,7 +38,23 @@ def row(library, size, median, **more):
 
 
 class Results(unittest.TestCase):
-    def test_one_command_makes_rows_tables_and_pictures(self):
+    def check_limits(self, lines, output):
+        """The limits of the machine, and the floors of two ranks."""
+        for what in ("memory L2", "memory DRAM", "tcp round trip"):
+            self.assertIn(what, output)
+        floors = [line for line in lines if line.get("library") == "floor"]
+        if os.cpu_count() > 1:
+            there = {(line["transport"], line["collective"], line["ranks"]) for line in floors}
+            for transport in ("shm", "tcp"):
+                for collective in ("allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"):
+                    self.assertIn((transport, collective, 2), there)
+            self.assertEqual({line["wrong"] for line in floors}, {0, None})  # over tcp most floors reduce nothing
+            self.assertTrue(any(line["algorithm"].startswith("both ways and added") for line in floors))
+        for line in lines:
+            self.assertGreater(line["median_us"], 0)
+
+    # The only test of `kolo-bench limits` with all its parts, which take 20 s of CPU.
+    def test_one_command_makes_rows_tables_pictures_and_limits(self):
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out"
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)
@@ -48,9 +64,9 @@ class Results(unittest.TestCase):
             tables = (out / "README.md").read_text()
             for transport in ("shm", "tcp"):
                 for ranks in (2, 4, 8, 16):
-                    rows = [json.loads(line) for line in (out / f"{transport}-{ranks}-ranks.jsonl").read_text().splitlines()]
+                    rows = self.rows_of(out / f"{transport}-{ranks}-ranks.jsonl")
                     self.assertEqual(list(dict.fromkeys(line["collective"] for line in rows)),
-                                     COLLECTIVES if ranks == 2 else ["allreduce"])
+                                     COLLECTIVES if (transport, ranks) == ("shm", 2) else ["allreduce"])
                     self.assertEqual({(line["library"], line["transport"], line["ranks"], line["wrong"]) for line in rows},
                                      {("kolo", transport, ranks, 0)})
                     self.assertIn(f"## {transport}, {ranks} ranks", tables)
@@ -60,30 +76,34 @@ class Results(unittest.TestCase):
                         self.assertIn(f"({picture})", tables)
             self.assertIn(f"Made by `bench/results/make.sh --quick --bench {BENCH} --out {out}` in ", tables)
             self.assertIn("**A trial of the program: no figures to quote.**", tables)
-            rows = [json.loads(line) for line in (out / "shm-2-ranks-allocated.jsonl").read_text().splitlines()]
-            self.assertEqual({(line["collective"], line["memory"], line["wrong"]) for line in rows},
+            self.assertEqual({(line["collective"], line["memory"], line["wrong"]) for line in self.rows_of(out / "shm-2-ranks-allocated.jsonl")},
                              {(name, "allocated", 0) for name in ("allreduce", "allgather", "alltoall", "broadcast")})
             self.assertIn("## shm, 2 ranks, allocated", tables)
             for transport in ("shm", "tcp"):
-                rows = [json.loads(line) for line in (out / f"{transport}-messages.jsonl").read_text().splitlines()]
+                rows = self.rows_of(out / f"{transport}-messages.jsonl")
                 self.assertEqual(list(dict.fromkeys(line["collective"] for line in rows)), MESSAGES)
                 self.assertEqual({line["wrong"] for line in rows}, {0})
                 self.assertIn(f"## {transport}, 2 ranks, messages", tables)
-                rows = [json.loads(line) for line in (out / f"{transport}-2-ranks-forms.jsonl").read_text().splitlines()]
+                rows = self.rows_of(out / f"{transport}-2-ranks-forms.jsonl")
                 self.assertEqual({(line["collective"], line["library"], line["wrong"]) for line in rows}, {("allreduce", "kolo", 0)})
                 for form in FORMS:
                     self.assertIn(f"## {transport}, 2 ranks, {form}\n", tables)
-            self.assertEqual(tables.count("| bytes | by |"), 2 * len(COLLECTIVES) + 10 + 2 * len(MESSAGES) + 2 * len(FORMS))
-            self.assertTrue((out / "limits.jsonl").read_text())
+            self.assertEqual(tables.count("| bytes | by |"), len(COLLECTIVES) + 11 + 2 * len(MESSAGES) + 2 * len(FORMS))
+            self.check_limits(self.rows_of(out / "limits.jsonl"), log)
             code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--out", out)  # existing rows are kept
             self.assertEqual((code, len(errors.splitlines())), (2, 1), errors)
             self.assertIn("is there already", errors)
             self.assertEqual((out / "README.md").read_text(), tables)
 
+    def rows_of(self, file):
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
     def test_a_failed_measurement_is_reported_and_the_others_are_made(self):
         with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "out"
-            code, _, errors = run(MAKE, "--quick", "--bench", BENCH, "--against", "nobody", "--out", out)
+            out, bench = Path(folder) / "out", Path(folder) / "kolo-bench"
+            bench.write_text(f'#!/bin/sh\ncase $1 in limits | plot) ;; *) exec "{BENCH}" "$@" ;; esac\n')  # these take 30 s of CPU
+            bench.chmod(0o755)
+            code, _, errors = run(MAKE, "--quick", "--bench", bench, "--against", "nobody", "--out", out)
             self.assertEqual(code, 1, errors)
             self.assertIn("nobody is not among the peers", errors)
             tables = (out / "README.md").read_text()  # measurements without a peer: shared buffers and other forms of calls
