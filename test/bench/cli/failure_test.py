@@ -246,7 +246,7 @@ class Ranks(unittest.TestCase):
     def test_a_stopped_rank_is_named_by_a_waiting_rank(self):
         for transport in ("shm", "tcp"):
             with self.subTest(transport=transport):
-                process, ranks = self.start_running("--transport", transport, "--timeout", "20")
+                process, ranks = self.start_running("--transport", transport, "--timeout", "3")
                 os.kill(ranks[1], signal.SIGSTOP)
                 code, lines = self.end_of(process, ranks)
                 self.assertEqual((code, len(lines)), (1, 1), lines)
