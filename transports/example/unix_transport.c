@@ -1,11 +1,10 @@
 // Example of an external transport, complete: connects ranks of one host by Unix stream sockets.
 //
-// It implements the plain interface of transports/plugin.h: it sends and receives messages, and
-// kolo adds slots, views and credit. Both ends know the length of each message, so only its bytes
-// are sent. One message at a time is in flight to each peer. If the socket does not take all of it,
-// the rest stays in the caller's memory, and progress sends it. In each pair, the higher rank
-// connects to the lower rank's listening socket. Socket names are in the abstract namespace, so no
-// file is left behind.
+// It sends and receives messages (transports/plugin.h); kolo adds slots, views and credit. Both
+// ends know the length of each message, so only its bytes are sent. One message at a time is in
+// flight to each peer. What the socket does not take stays in the caller's memory, and progress
+// sends it. In each pair, the higher rank connects to the lower rank's listening socket, whose name
+// is abstract.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -205,8 +204,7 @@ static kolo_status call(kolo_transport* transport, int peer, const EndpointAddre
   return KOLO_DONE;
 }
 
-// Longest wait for a hello. A rank sends it at once, so only a silent unknown client costs this
-// time.
+// Longest wait for a hello. Ranks send it at once, so only silent unknown clients cost this time.
 enum { kHelloMs = 1000 };
 
 // Accepts connections until all higher ranks have connected. Closes those without a valid hello.
