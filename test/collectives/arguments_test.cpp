@@ -180,7 +180,7 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) {
        c.scan({data, 4, kFloat}, ReduceOp::kAverage);
      },
-     "scan: an average has no meaning here"},
+     "scan: an average is not defined here"},
     {[](Communicator& c, float* data) {
        c.all_gather_v({data, 1, kFloat}, {data + 8, 1, kFloat}, Lengths{1});
      },

@@ -163,7 +163,7 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
   CHECK(table.columns == std::vector<std::string>{"ring", "ps"});
   CHECK(table.rows[0].cells[0] == "2 [2, 2]");
   CHECK(table.rows[1].cells[0] == "180.0 [160.0, 200.0]");
-  CHECK_THAT(report_text(report), ContainsSubstring("those of 2 counted iterations"));
+  CHECK_THAT(report_text(report), ContainsSubstring("come from 2 counted iterations"));
   CHECK_THAT(report_text(report), ContainsSubstring("cores busy, all servers"));
   CHECK_THAT(report_markdown(report),
              ContainsSubstring("| images/s, all workers | 180.0 [160.0, 200.0] |"));
@@ -234,7 +234,7 @@ TEST_CASE("a report without plots has no links to them, and says why") {
 
 TEST_CASE("findings that need several arms or workers are omitted for one") {
   Report report = made_up_report();
-  CHECK_THAT(report_text(report), ContainsSubstring("final parameters are the same"));
+  CHECK_THAT(report_text(report), ContainsSubstring("final parameters are equal"));
   CHECK_THAT(report_text(report), ContainsSubstring("replicas were compared 8 times"));
   report.runs.pop_back();
   CHECK_THAT(report_text(report), !ContainsSubstring("final parameters"));

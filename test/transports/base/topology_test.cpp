@@ -160,7 +160,7 @@ TEST_CASE("a transport for threads only rejects another process") {
   }
   CHECK(
       said ==
-      "rank 1 is another process than rank 0: inproc joins ranks that are threads of one process; "
+      "rank 1 is in another process than rank 0: inproc connects threads of one process only; "
       "use shm or tcp");
 }
 

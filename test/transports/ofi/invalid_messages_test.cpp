@@ -110,7 +110,7 @@ TEST_CASE("a peer's end message is handled while this rank still waits for other
   });
   const auto transport = make(0);
   const auto knows = [&] {
-    return transport->channel(1).under_way().find("it is done after 1") != std::string::npos;
+    return transport->channel(1).under_way().find("the peer ended after 1") != std::string::npos;
   };
   while (!knows() && !is_over) {
     transport->progress();
