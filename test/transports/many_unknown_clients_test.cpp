@@ -1,6 +1,5 @@
 // Many unknown clients at once, and clients that connect and leave: the job continues, and their
-// cost is
-// bounded.
+// cost is bounded.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <atomic>

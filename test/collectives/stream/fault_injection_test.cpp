@@ -2,8 +2,7 @@
 // end with a right result or an error with the cause, and without leftovers.
 //
 // An operation runs once without a fault, to record the calls of rank 1. It then runs once for each
-// of them.
-// to its end, and then once for each of them.
+// of these calls, which fails.
 #include <array>
 #include <chrono>
 #include <cstring>

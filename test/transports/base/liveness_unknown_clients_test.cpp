@@ -1,6 +1,5 @@
 // Clients of a liveness listener that are no ranks, one by one and many at once, and impostors at
-// the
-// address of a rank. No living rank may be taken for lost, and no ended rank for alive.
+// the address of a rank. No living rank may be taken for lost, and no ended rank for alive.
 #include <poll.h>
 #include <array>
 #include <atomic>

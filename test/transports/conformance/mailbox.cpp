@@ -1,8 +1,6 @@
 // Minimal third-party transport: messages through boxes behind a lock, with an adapter. A box holds
-// few
-// messages, and a message's memory is in use until the peer has received it. So the adapter's
-// bookkeeping is
-// tested.
+// few messages, and a message's memory is in use until the peer has received it. So the adapter's
+// bookkeeping is tested.
 #include <algorithm>
 #include <deque>
 #include <map>

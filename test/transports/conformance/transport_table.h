@@ -1,6 +1,5 @@
 // The transports over which the conformance suite runs. A new transport is one row here. A test
-// compares
-// this table with the registry, so that it names a forgotten row.
+// compares this table with the registry, so that it names a forgotten row.
 #pragma once
 
 #include <array>
@@ -23,8 +22,7 @@ struct TransportRow {
   // a transport that is not in every build: without it the row is skipped
   std::string_view needs = {};
   // A transport of the registry whose hardware this machine may lack: `make` simulates it, with
-  // threads
-  // as ranks.
+  // threads as ranks.
   bool is_played = false;
   std::string_view groups = {};  // groups of clauses to run; empty: all
 
@@ -71,8 +69,7 @@ inline constexpr std::array kTransports = {
     TransportRow{"tcp,10Gbit,jitter=50us,seed=3", false, false, make_shaped_tcp},
     TransportRow{"inproc,storm@times=3,on=in", true, false, make_stormy_inproc},
     // Decorators over libfabric, whose library makes progress by itself. To save time, clauses with
-    // little
-    // relation to this are left out.
+    // little relation to this are left out.
     TransportRow{.name = "ofi,100Gbit,20us",
                  .joins_processes = false,
                  .make = make_shaped_ofi,

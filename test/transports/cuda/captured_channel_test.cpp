@@ -1,6 +1,5 @@
 // Channels on streams that are captured into graphs: the data and order of replays, and their end
-// when a
-// peer is gone.
+// when a peer is gone.
 #include <array>
 #include <cstring>
 #include <future>
@@ -23,9 +22,8 @@ constexpr std::size_t kPieces = 7;  // more than there are slots
 using Numbers = std::array<std::uint64_t, kPieces>;
 
 // Two ranks, each with a stream and numbers of its own. A replay sends the own numbers, adds the
-// peer's
-// to the sums and changes the own numbers for the next replay. So the test detects which replays
-// met.
+// peer's to the sums and changes the own numbers for the next replay. So the test detects which
+// replays met.
 struct Exchange {
   explicit Exchange(FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce,
                     const Adjust& adjust = nullptr)

@@ -1,26 +1,19 @@
 // Fake machine with CUDA devices on the host, which implements the driver interface for tests.
 //
 // Device memory is host memory behind a memfd. So another "process" (a FakeDriver object) that
-// opens an IPC
-// handle sees the same bytes at another address. A stream is a queue: a wait for a word blocks the
-// work behind
-// it until the word has the value. The machine runs its queues on demand (run), or whenever a
-// driver is called
-// (Runs::kAtOnce).
+// opens an IPC handle sees the same bytes at another address. A stream is a queue: a wait for a
+// word blocks the work behind it until the word has the value. The machine runs its queues on
+// demand (run), or whenever a driver is called (Runs::kAtOnce).
 //
 // A real process with a fake machine of its own can also open a handle. The two then share the
 // memory as on a
 // device, but each detects only its own violations. So tests can kill a rank on streams.
 //
 // The fake is stricter than a device. These are violations with a text, where a device would give
-// garbage: an
-// address of another process, memory freed while a peer has it open, a handle opened in the process
-// that made
-// it, and a stream used after its end. A handle that is already open in the context gives
-// kAlreadyMapped, as in
-// practice. So does a handle of memory that replaces memory which is still open: in the same bytes,
-// or in the
-// same block, which small allocations share.
+// garbage: an address of another process, memory freed while a peer has it open, a handle opened in
+// the process that made it, and a stream used after its end. A handle that is already open in the
+// context gives kAlreadyMapped, as in practice. So does a handle of memory that replaces memory
+// which is still open: in the same bytes, or in the same block, which small allocations share.
 #pragma once
 
 #include <atomic>
@@ -83,8 +76,7 @@ class FakeMachine {
   // All forbidden calls so far.
   std::vector<std::string> violations() const;
   // Resources that are still alive: memory, mappings, registrations, contexts, created streams and
-  // events.
-  // Empty if all is clean.
+  // events. Empty if all is clean.
   std::string left_over() const;
   // Bytes of host memory that devices can access, in all processes.
   std::size_t pinned_bytes() const;
@@ -149,10 +141,9 @@ class FakeDriver final : public cuda::Driver {
 
   cuda::Stream make_stream(int device = 0);
   // Captures the stream into a graph, which can be launched after end_capture. Streams that wait
-  // for an
-  // event of the capture join it. As in the runtime's global mode, calls that may wait for a device
-  // or change
-  // memory are violations during a capture, unless the thread has changed its mode.
+  // for an event of the capture join it. As in the runtime's global mode, calls that may wait for a
+  // device or change memory are violations during a capture, unless the thread has changed its
+  // mode.
   void capture(cuda::Stream stream);
   FakeGraph* end_capture(cuda::Stream stream);
   void replay(const FakeGraph& graph, cuda::Stream stream);
@@ -161,8 +152,7 @@ class FakeDriver final : public cuda::Driver {
   void require_beside_capture(const std::string& function);
 
   // A kernel in the order of the stream. It gets the memory at the addresses, which must belong to
-  // the
-  // process for their bytes; null stays null.
+  // the process for their bytes; null stays null.
   struct Operand {
     const void* at = nullptr;
     std::size_t bytes = 0;

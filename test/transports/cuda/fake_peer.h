@@ -1,6 +1,5 @@
 // A rank that runs the cuda_ipc bootstrap on a thread of its own, and a fake rank 1 of two that
-// does one
-// step at a time.
+// does one step at a time.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
 // Cache of IPC handles: exported once per allocation, opened once by each peer, and closed after
-// the
-// allocation is freed.
+// the allocation is freed.
 #include <cstring>
 
 #include "test/support/catch.h"

@@ -1,6 +1,5 @@
 // Contract of StreamChannel, over every implementation: cuda_ipc, and staging over each transport
-// of this
-// build.
+// of this build.
 #include <random>
 #include <thread>
 

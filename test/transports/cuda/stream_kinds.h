@@ -1,6 +1,5 @@
 // Table of the transports whose channels have a stream form, over a fake machine. The stream
-// clauses run
-// over it.
+// clauses run over it.
 #pragma once
 
 #include <functional>
@@ -35,8 +34,7 @@ class StreamRanks {
   using DriverKind = FakeDriver::Kind;
 
   // `adjust` changes the settings of staged ranks. kWhenTold: the device works only during until(),
-  // or
-  // when the test runs it.
+  // or when the test runs it.
   explicit StreamRanks(const StreamKind& kind, int size = 2, const Adjust& adjust = nullptr,
                        FakeMachine::Runs runs = FakeMachine::Runs::kAtOnce);
   ~StreamRanks() { close(); }

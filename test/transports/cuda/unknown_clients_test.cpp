@@ -1,6 +1,5 @@
 // Unknown clients at the bootstrap listener of cuda_ipc ranks: whatever they send, and however many
-// are
-// silent, the ranks connect.
+// are silent, the ranks connect.
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -26,8 +25,7 @@ constexpr int kStay = static_cast<int>(posix::PendingConnections::kMostUnknownCl
 constexpr int kCrowd = 3 * kStay;
 
 // Calls `visit` with rank 0's endpoint address after rank 1 has published its own and before it
-// connects.
-// Rank 0 waits at its listener meanwhile.
+// connects. Rank 0 waits at its listener meanwhile.
 class VisitedStore final : public ForwardingStore {
  public:
   using Visit = std::function<void(const cuda::EndpointAddress& card)>;

@@ -1,6 +1,5 @@
 // A provider that accepts no message to the peer. A rank that owes credit retries for a while and
-// then
-// reports an error, unless the peer has ended.
+// then reports an error, unless the peer has ended.
 #include <optional>
 #include <thread>
 #include <vector>

@@ -1,6 +1,5 @@
 // Wrapper of this machine's libfabric in which some providers fail on demand. It takes the soname
-// of
-// libfabric.so.1, and forwards all other calls.
+// of libfabric.so.1, and forwards all other calls.
 #pragma once
 
 #include <string>
@@ -8,8 +7,7 @@
 namespace kolo::test {
 
 // kNaming: the opened endpoint has no name. kInjecting: while this is set, an endpoint opened with
-// it
-// refuses all injected messages.
+// it refuses all injected messages.
 enum class Fails { kNever, kFabric, kDomain, kEndpoint, kNaming, kInjecting };
 
 // From now on `provider` fails at this step for this thread; other providers do not.

@@ -37,8 +37,7 @@ struct Played {
 };
 
 // Hides rank 1's connection from the thread that made this store, until `is_open` and then kOften
-// more
-// queries.
+// more queries.
 class Gated final : public ForwardingStore {
  public:
   std::optional<std::string> try_get(std::string_view key) override {

@@ -15,8 +15,7 @@ namespace kolo {
 namespace {
 
 // Two ranks over `provider`. Rank 1 has sent `short_ones` short segments and one of the maximal
-// length,
-// and rank 0 has its announcement.
+// length, and rank 0 has its announcement.
 struct Announced {
   explicit Announced(const std::string& provider, int short_ones = 0) {
     const auto store = make_local_store();

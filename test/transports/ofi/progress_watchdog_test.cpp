@@ -38,10 +38,9 @@ Looked look_on(ProgressWatchdog& pulse, Clock::time_point& now, Clock::duration 
 }
 
 // Sends garbage to the rank's endpoint. Any bytes may end the provider's thread if they arrive
-// between
-// two of its polls; these bytes always do. The sockets provider takes them for a message (second
-// byte, 0) of
-// 128 bytes (last byte of the header) in an invalid protocol version (first byte).
+// between two of its polls; these bytes always do. The sockets provider takes them for a message
+// (second byte, 0) of 128 bytes (last byte of the header) in an invalid protocol version (first
+// byte).
 void send_garbage(Store& store, int rank) {
   const auto text = store.get("card/" + std::to_string(rank), Clock::now() + 60s);
   const std::string name = ofi::address_from_text(text, rank).name;

@@ -1,6 +1,5 @@
 // A provider that libfabric lists but cannot open. If the user did not choose it, the next one is
-// tried.
-// Otherwise all ranks report the failed rank, the reason and a remedy.
+// tried. Otherwise all ranks report the failed rank, the reason and a remedy.
 #include "test/transports/ofi/failing_libfabric.h"
 
 #include <thread>
@@ -60,8 +59,7 @@ Tried try_to_join(const std::string& provider, const Tell& tell) {
 }
 
 // Moves a segment one way. Its memory must live until the channel is drained, even if the peer has
-// all
-// of it: a thread of libfabric reads it.
+// all of it: a thread of libfabric reads it.
 bool moves(Transport& from, Transport& to) {
   const std::vector<std::byte> sent(5000, std::byte{7});
   std::vector<std::byte> got(sent.size());

@@ -1,6 +1,5 @@
 // Unknown clients at the sockets of ranks, including libfabric's own, change no result. If they can
-// stop a
-// rank, it reports an error.
+// stop a rank, it reports an error.
 #include "test/transports/support/unknown_clients.h"
 #include "test/support/catch.h"
 #include "transports/error.h"

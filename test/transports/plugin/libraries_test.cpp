@@ -1,6 +1,5 @@
 // Transport libraries given by path: an unusable or outdated library is reported with a remedy, and
-// no
-// attempt hangs.
+// no attempt hangs.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 // kolo-conformance as users run it: its output for a correct transport, for transports that break
-// the
-// contract, crash or hang, and for a wrong command line.
+// the contract, crash or hang, and for a wrong command line.
 #include <sys/wait.h>
 
 #include <csignal>

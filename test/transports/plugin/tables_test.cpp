@@ -1,6 +1,5 @@
 // Plugin tables: invalid tables and their errors, and how the status and error of plugin functions
-// become
-// kolo errors.
+// become kolo errors.
 #include <cstddef>
 #include <cstring>
 #include <thread>

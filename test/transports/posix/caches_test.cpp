@@ -1,6 +1,5 @@
 // The last-level caches as the kernel reports them, a rank's share of them, and streaming copies
-// that
-// bypass them.
+// that bypass them.
 #include "transports/posix/host/caches.h"
 
 #include <algorithm>

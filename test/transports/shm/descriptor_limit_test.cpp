@@ -1,6 +1,5 @@
 // shm ranks in a process without free file descriptors: independent work continues, and everything
-// else
-// reports the reason.
+// else reports the reason.
 #include <sys/resource.h>
 
 #include <memory>

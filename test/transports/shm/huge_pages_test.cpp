@@ -33,8 +33,7 @@ std::size_t huge_bytes_at(const void* address) {
 }
 
 // Whether the kernel makes huge pages of shared memory on request: not before Linux 6.1, not if
-// they
-// are disabled, and not if none is free.
+// they are disabled, and not if none is free.
 bool has_huge_pages() {
   const SharedMemory trial(kHuge);
   void* const room = ::mmap(nullptr, 2 * kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,5 @@
 // Two segments in one call (transports/shm/channel_inline.cpp): when they share a frame, which
-// misuse is
-// refused, and that the stream stays the same. One thread runs both ranks.
+// misuse is refused, and that the stream stays the same. One thread runs both ranks.
 #include <cstring>
 #include <stdexcept>
 #include <vector>

@@ -1,6 +1,5 @@
 // Connections on demand: two ranks share nothing before the first use of their channel. The tests
-// check the
-// cost of the start, the cost of a ring, and how two ranks connect.
+// check the cost of the start, the cost of a ring, and how two ranks connect.
 //
 // One thread runs all ranks, in turn.
 #include <algorithm>
@@ -39,8 +38,7 @@ std::size_t open_descriptors() {
 }
 
 // Number of this process's shared-memory mappings that belong to kolo, and the bytes of them that
-// are
-// present.
+// are present.
 struct Mapped {
   std::size_t count = 0;
   std::size_t present_bytes = 0;

@@ -50,8 +50,7 @@ bool is_filled(const std::byte* data, std::size_t bytes, std::byte with) {
 }
 
 // One rank's half of a random exchange in both directions. It tries all steps in any order until
-// all
-// segments are sent and received.
+// all segments are sent and received.
 class Talker {
  public:
   Talker(Channel& channel, unsigned own_seed, unsigned peer_seed, int segments)

@@ -103,8 +103,7 @@ TEST_CASE("the answer to a lent segment is in the segment's own memory") {
 }
 
 // After the answer is out, the answering rank wakes a sleeping owner by a system call. Meanwhile
-// the
-// owner has time to take the answer and to end.
+// the owner has time to take the answer and to end.
 TEST_CASE("a rank that has its answer may end while the peer still wakes it") {
   for (int round = 0; round < 50; ++round) {
     run_connected(2, [&](Transport& transport) {

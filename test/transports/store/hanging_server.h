@@ -1,6 +1,5 @@
 // Server of a TCP store that hangs on demand, like a stopped process: its connections stay open,
-// but
-// it reads and answers nothing.
+// but it reads and answers nothing.
 #pragma once
 
 #include <poll.h>

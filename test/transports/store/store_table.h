@@ -1,6 +1,5 @@
 // Table of stores that the store tests run over. Each row makes a job's store and further clients
-// of
-// it, one for each rank.
+// of it, one for each rank.
 #pragma once
 
 #include <functional>

@@ -12,8 +12,7 @@
 namespace kolo::test {
 
 // Limits this process to its current descriptors for the life of this object. A closed descriptor
-// makes
-// room for a new one.
+// makes room for a new one.
 class DescriptorLimit {
  public:
   DescriptorLimit() {

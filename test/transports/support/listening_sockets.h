@@ -50,8 +50,7 @@ inline std::vector<ListeningSocket> listening_since(const std::set<int>& before)
 }
 
 // Connects and sends `speech`; the connection lives as long as the returned socket. Nothing blocks:
-// data
-// that does not fit is dropped, and a refused connection is not retried.
+// data that does not fit is dropped, and a refused connection is not retried.
 inline posix::Descriptor speak_to(const ListeningSocket& door, std::string_view speech) {
   // a full queue blocks; the kernel completes TCP's connections
   const int waits = door.is_unix() ? SOCK_NONBLOCK : 0;

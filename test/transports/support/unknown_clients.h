@@ -1,6 +1,5 @@
 // Two connected ranks of this process, and unknown clients at every socket on which they listen:
-// the
-// transport's own and those of its library.
+// the transport's own and those of its library.
 #pragma once
 
 #include <sys/socket.h>
@@ -55,8 +54,7 @@ class RanksWithUnknownClients {
   void leave() { unknown_clients_.clear(); }
 
   // Whether exchanged data is intact while ten clients at every listener have sent `speech`, and
-  // after they
-  // have left.
+  // after they have left.
   bool withstands(std::string_view speech) {
     for (int i = 0; i < 10; ++i) say_everywhere(speech);
     const bool is_whole = exchange();
@@ -65,8 +63,7 @@ class RanksWithUnknownClients {
   }
 
   // Exchanges segments of several lengths in both directions; returns true if all data is intact.
-  // Throws
-  // the transport's error, or an error if nothing moves for long.
+  // Throws the transport's error, or an error if nothing moves for long.
   bool exchange() {
     bool is_whole = true;
     for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{64} << 10})

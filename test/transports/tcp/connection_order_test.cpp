@@ -1,6 +1,5 @@
 // Order among the connections of a pair. Between hosts one connection may end before data arrives
-// that
-// was sent earlier on another. The test acts as the peer and delays data as needed.
+// that was sent earlier on another. The test acts as the peer and delays data as needed.
 #include <chrono>
 #include <optional>
 

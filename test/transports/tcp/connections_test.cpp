@@ -1,7 +1,6 @@
 // Connections of tcp. A channel connects at its first use. Both ends agree on the order of the
-// bytes,
-// no matter which rank connects first. The peer is real, or a fake that the test drives byte by
-// byte.
+// bytes, no matter which rank connects first. The peer is real, or a fake that the test drives byte
+// by byte.
 #include <sys/socket.h>
 #include <array>
 #include <thread>

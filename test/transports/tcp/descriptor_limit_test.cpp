@@ -1,6 +1,5 @@
 // tcp ranks in a process without free file descriptors: independent work continues, and everything
-// else
-// reports the reason.
+// else reports the reason.
 #include <poll.h>
 #include <functional>
 #include <string>

@@ -1,6 +1,5 @@
 // When a channel is drained. UCX may still hold data that counts as sent, and sends it only while
-// this
-// rank calls. ("every clause over tcp with small buffers" tests the same over sockets.)
+// this rank calls. ("every clause over tcp with small buffers" tests the same over sockets.)
 #include <array>
 #include <string>
 

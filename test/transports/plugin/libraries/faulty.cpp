@@ -1,7 +1,6 @@
 // Transport between threads of one process, through queues behind a lock. It keeps the contract,
-// except
-// for one fault that an option chooses: "?corrupt", "?overtake", "?crash", "?hang", "?forget" or
-// "?refuse".
+// except for one fault that an option chooses: "?corrupt", "?overtake", "?crash", "?hang",
+// "?forget" or "?refuse".
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
