@@ -19,12 +19,20 @@ namespace kolo {
 namespace {
 
 template <typename Checked>
-void run(Engine& engine, const call_requests::Request<Checked>& request, ServerUpdate update = {}) {
-  if (request.may_be_cached &&
-      submission::ran_from_cache(engine, request.key, request.in, request.out, request.options)) {
-    return;
-  }
-  submission::run(engine, request.checked(), std::move(update));
+bool ran_from_cache(Engine& engine, const call_requests::Request<Checked>& request) {
+  return request.may_be_cached &&
+         submission::ran_from_cache(engine, request.key, request.in, request.out, request.options);
+}
+
+template <typename Checked>
+void run(Engine& engine, const call_requests::Request<Checked>& request) {
+  if (!ran_from_cache(engine, request)) submission::run(engine, request.checked());
+}
+
+template <typename Checked>
+void run(Engine& engine, const call_requests::Request<Checked>& request, ServerUpdate update) {
+  if (!ran_from_cache(engine, request))
+    submission::run(engine, request.checked(), std::move(update));
 }
 
 template <typename Checked>
@@ -81,144 +89,158 @@ const std::shared_ptr<Communicator::State>& Communicator::held() const {
 
 Communicator::State& Communicator::state() const { return *held(); }
 
-void Communicator::all_reduce(Buffer data, Reduction op, const CallOptions& call) {
+void Communicator::all_reduce(const Buffer& data, const Reduction& op, const CallOptions& call) {
   all_reduce(data, data, op, call);
 }
 
-Work Communicator::all_reduce_async(Buffer data, Reduction op, const CallOptions& call) {
+Work Communicator::all_reduce_async(const Buffer& data, const Reduction& op,
+                                    const CallOptions& call) {
   return all_reduce_async(data, data, op, call);
 }
 
-void Communicator::all_reduce(ConstBuffer in, Buffer out, Reduction op, const CallOptions& call) {
+void Communicator::all_reduce(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                              const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::all_reduce(self.caller(), in, out, op, call));
+  run(self, call_requests::all_reduce(self, in, out, op, call));
 }
 
-Work Communicator::all_reduce_async(ConstBuffer in, Buffer out, Reduction op,
+Work Communicator::all_reduce_async(const ConstBuffer& in, const Buffer& out, const Reduction& op,
                                     const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::all_reduce(self->caller(), in, out, op, call));
+  return issue(self, call_requests::all_reduce(*self, in, out, op, call));
 }
 
-void Communicator::reduce_scatter(ConstBuffer all, Buffer chunk, Reduction op,
+void Communicator::reduce_scatter(const ConstBuffer& all, const Buffer& chunk, const Reduction& op,
                                   const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::reduce_scatter(self.caller(), all, chunk, op, call));
+  run(self, call_requests::reduce_scatter(self, all, chunk, op, call));
 }
 
-Work Communicator::reduce_scatter_async(ConstBuffer all, Buffer chunk, Reduction op,
-                                        const CallOptions& call) {
+Work Communicator::reduce_scatter_async(const ConstBuffer& all, const Buffer& chunk,
+                                        const Reduction& op, const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::reduce_scatter(self->caller(), all, chunk, op, call));
+  return issue(self, call_requests::reduce_scatter(*self, all, chunk, op, call));
 }
 
-void Communicator::all_gather(ConstBuffer chunk, Buffer all, const CallOptions& call) {
+void Communicator::all_gather(const ConstBuffer& chunk, const Buffer& all,
+                              const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::all_gather(self.caller(), chunk, all, call));
+  run(self, call_requests::all_gather(self, chunk, all, call));
 }
 
-Work Communicator::all_gather_async(ConstBuffer chunk, Buffer all, const CallOptions& call) {
+Work Communicator::all_gather_async(const ConstBuffer& chunk, const Buffer& all,
+                                    const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::all_gather(self->caller(), chunk, all, call));
+  return issue(self, call_requests::all_gather(*self, chunk, all, call));
 }
 
-void Communicator::broadcast(Buffer data, int root, const CallOptions& call) {
+void Communicator::broadcast(const Buffer& data, int root, const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::broadcast(self.caller(), data, root, call));
+  run(self, call_requests::broadcast(self, data, root, call));
 }
 
-Work Communicator::broadcast_async(Buffer data, int root, const CallOptions& call) {
+Work Communicator::broadcast_async(const Buffer& data, int root, const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::broadcast(self->caller(), data, root, call));
+  return issue(self, call_requests::broadcast(*self, data, root, call));
 }
 
-void Communicator::reduce(Buffer data, int root, Reduction op, const CallOptions& call) {
+void Communicator::reduce(const Buffer& data, int root, const Reduction& op,
+                          const CallOptions& call) {
   reduce(data, data, root, op, call);
 }
 
-Work Communicator::reduce_async(Buffer data, int root, Reduction op, const CallOptions& call) {
+Work Communicator::reduce_async(const Buffer& data, int root, const Reduction& op,
+                                const CallOptions& call) {
   return reduce_async(data, data, root, op, call);
 }
 
-void Communicator::reduce(ConstBuffer in, Buffer out, int root, Reduction op,
+void Communicator::reduce(const ConstBuffer& in, const Buffer& out, int root, const Reduction& op,
                           const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::reduce(self.caller(), in, out, root, op, call));
+  run(self, call_requests::reduce(self, in, out, root, op, call));
 }
 
-Work Communicator::reduce_async(ConstBuffer in, Buffer out, int root, Reduction op,
+Work Communicator::reduce_async(const ConstBuffer& in, const Buffer& out, int root,
+                                const Reduction& op, const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::reduce(*self, in, out, root, op, call));
+}
+
+void Communicator::gather(const ConstBuffer& chunk, const Buffer& all, int root,
+                          const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::gather(self, chunk, all, root, call));
+}
+
+Work Communicator::gather_async(const ConstBuffer& chunk, const Buffer& all, int root,
                                 const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::reduce(self->caller(), in, out, root, op, call));
+  return issue(self, call_requests::gather(*self, chunk, all, root, call));
 }
 
-void Communicator::gather(ConstBuffer chunk, Buffer all, int root, const CallOptions& call) {
+void Communicator::scatter(const ConstBuffer& all, const Buffer& chunk, int root,
+                           const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::gather(self.caller(), chunk, all, root, call));
+  run(self, call_requests::scatter(self, all, chunk, root, call));
 }
 
-Work Communicator::gather_async(ConstBuffer chunk, Buffer all, int root, const CallOptions& call) {
+Work Communicator::scatter_async(const ConstBuffer& all, const Buffer& chunk, int root,
+                                 const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::gather(self->caller(), chunk, all, root, call));
+  return issue(self, call_requests::scatter(*self, all, chunk, root, call));
 }
 
-void Communicator::scatter(ConstBuffer all, Buffer chunk, int root, const CallOptions& call) {
+void Communicator::all_to_all(const ConstBuffer& in, const Buffer& out, const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::scatter(self.caller(), all, chunk, root, call));
+  run(self, call_requests::all_to_all(self, in, out, call));
 }
 
-Work Communicator::scatter_async(ConstBuffer all, Buffer chunk, int root, const CallOptions& call) {
+Work Communicator::all_to_all_async(const ConstBuffer& in, const Buffer& out,
+                                    const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::scatter(self->caller(), all, chunk, root, call));
+  return issue(self, call_requests::all_to_all(*self, in, out, call));
 }
 
-void Communicator::all_to_all(ConstBuffer in, Buffer out, const CallOptions& call) {
-  State& self = state();
-  run(self, call_requests::all_to_all(self.caller(), in, out, call));
-}
-
-Work Communicator::all_to_all_async(ConstBuffer in, Buffer out, const CallOptions& call) {
-  const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::all_to_all(self->caller(), in, out, call));
-}
-
-void Communicator::scan(Buffer data, Reduction op, const CallOptions& call) {
+void Communicator::scan(const Buffer& data, const Reduction& op, const CallOptions& call) {
   scan(data, data, op, call);
 }
 
-Work Communicator::scan_async(Buffer data, Reduction op, const CallOptions& call) {
+Work Communicator::scan_async(const Buffer& data, const Reduction& op, const CallOptions& call) {
   return scan_async(data, data, op, call);
 }
 
-void Communicator::scan(ConstBuffer in, Buffer out, Reduction op, const CallOptions& call) {
+void Communicator::scan(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                        const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::scan(Collective::kScan, self.caller(), in, out, op, call));
+  run(self, call_requests::scan(Collective::kScan, self, in, out, op, call));
 }
 
-Work Communicator::scan_async(ConstBuffer in, Buffer out, Reduction op, const CallOptions& call) {
+Work Communicator::scan_async(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                              const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::scan(Collective::kScan, self->caller(), in, out, op, call));
+  return issue(self, call_requests::scan(Collective::kScan, *self, in, out, op, call));
 }
 
-void Communicator::exclusive_scan(Buffer data, Reduction op, const CallOptions& call) {
+void Communicator::exclusive_scan(const Buffer& data, const Reduction& op,
+                                  const CallOptions& call) {
   exclusive_scan(data, data, op, call);
 }
 
-Work Communicator::exclusive_scan_async(Buffer data, Reduction op, const CallOptions& call) {
+Work Communicator::exclusive_scan_async(const Buffer& data, const Reduction& op,
+                                        const CallOptions& call) {
   return exclusive_scan_async(data, data, op, call);
 }
 
-void Communicator::exclusive_scan(ConstBuffer in, Buffer out, Reduction op,
+void Communicator::exclusive_scan(const ConstBuffer& in, const Buffer& out, const Reduction& op,
                                   const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::scan(Collective::kExclusiveScan, self.caller(), in, out, op, call));
+  run(self, call_requests::scan(Collective::kExclusiveScan, self, in, out, op, call));
 }
 
-Work Communicator::exclusive_scan_async(ConstBuffer in, Buffer out, Reduction op,
-                                        const CallOptions& call) {
+Work Communicator::exclusive_scan_async(const ConstBuffer& in, const Buffer& out,
+                                        const Reduction& op, const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self,
-               call_requests::scan(Collective::kExclusiveScan, self->caller(), in, out, op, call));
+  return issue(self, call_requests::scan(Collective::kExclusiveScan, *self, in, out, op, call));
 }
 
 void Communicator::barrier(const CallOptions& call) { run(state(), call_requests::barrier(call)); }
@@ -227,126 +249,129 @@ Work Communicator::barrier_async(const CallOptions& call) {
   return issue(held(), call_requests::barrier(call));
 }
 
-void Communicator::push_pull(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                             ServerUpdate update, const CallOptions& call) {
+void Communicator::push_pull(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                             const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
   State& self = state();
-  const auto request = call_requests::push_pull(self.caller(), in, out, op, plan, update, call);
+  const auto request = call_requests::push_pull(self, in, out, op, plan, update, call);
   run(self, request, std::move(update));
 }
 
-Work Communicator::push_pull_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                                   ServerUpdate update, const CallOptions& call) {
+Work Communicator::push_pull_async(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                                   const ServerPlan& plan, ServerUpdate update,
+                                   const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  const auto request = call_requests::push_pull(self->caller(), in, out, op, plan, update, call);
+  const auto request = call_requests::push_pull(*self, in, out, op, plan, update, call);
   return issue(self, request, std::move(update));
 }
 
-void Communicator::push(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                        ServerUpdate update, const CallOptions& call) {
+void Communicator::push(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                        const ServerPlan& plan, ServerUpdate update, const CallOptions& call) {
   State& self = state();
-  const auto request = call_requests::push(self.caller(), in, out, op, plan, update, call);
+  const auto request = call_requests::push(self, in, out, op, plan, update, call);
   run(self, request, std::move(update));
 }
 
-Work Communicator::push_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                              ServerUpdate update, const CallOptions& call) {
-  const std::shared_ptr<State>& self = held();
-  const auto request = call_requests::push(self->caller(), in, out, op, plan, update, call);
-  return issue(self, request, std::move(update));
-}
-
-void Communicator::pull(ConstBuffer in, Buffer out, const ServerPlan& plan,
-                        const CallOptions& call) {
-  State& self = state();
-  run(self, call_requests::pull(self.caller(), in, out, plan, call));
-}
-
-Work Communicator::pull_async(ConstBuffer in, Buffer out, const ServerPlan& plan,
+Work Communicator::push_async(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                              const ServerPlan& plan, ServerUpdate update,
                               const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::pull(self->caller(), in, out, plan, call));
+  const auto request = call_requests::push(*self, in, out, op, plan, update, call);
+  return issue(self, request, std::move(update));
 }
 
-void Communicator::reduce_scatter_v(ConstBuffer all, Buffer share, Counts counts, Reduction op,
-                                    const CallOptions& call) {
+void Communicator::pull(const ConstBuffer& in, const Buffer& out, const ServerPlan& plan,
+                        const CallOptions& call) {
+  State& self = state();
+  run(self, call_requests::pull(self, in, out, plan, call));
+}
+
+Work Communicator::pull_async(const ConstBuffer& in, const Buffer& out, const ServerPlan& plan,
+                              const CallOptions& call) {
+  const std::shared_ptr<State>& self = held();
+  return issue(self, call_requests::pull(*self, in, out, plan, call));
+}
+
+void Communicator::reduce_scatter_v(const ConstBuffer& all, const Buffer& share, Counts counts,
+                                    const Reduction& op, const CallOptions& call) {
   submission::run(state(),
                   checked_calls::reduce_scatter_v(state().caller(), all, share, counts, op, call));
 }
 
-Work Communicator::reduce_scatter_v_async(ConstBuffer all, Buffer share, Counts counts,
-                                          Reduction op, const CallOptions& call) {
+Work Communicator::reduce_scatter_v_async(const ConstBuffer& all, const Buffer& share,
+                                          Counts counts, const Reduction& op,
+                                          const CallOptions& call) {
   return submission::issue(
       held(), checked_calls::reduce_scatter_v(state().caller(), all, share, counts, op, call));
 }
 
-void Communicator::all_gather_v(ConstBuffer share, Buffer all, Counts counts,
+void Communicator::all_gather_v(const ConstBuffer& share, const Buffer& all, Counts counts,
                                 const CallOptions& call) {
   submission::run(state(), checked_calls::all_gather_v(state().caller(), share, all, counts, call));
 }
 
-Work Communicator::all_gather_v_async(ConstBuffer share, Buffer all, Counts counts,
+Work Communicator::all_gather_v_async(const ConstBuffer& share, const Buffer& all, Counts counts,
                                       const CallOptions& call) {
   return submission::issue(held(),
                            checked_calls::all_gather_v(state().caller(), share, all, counts, call));
 }
 
-void Communicator::gather_v(ConstBuffer share, Buffer all, Counts counts, int root,
+void Communicator::gather_v(const ConstBuffer& share, const Buffer& all, Counts counts, int root,
                             const CallOptions& call) {
   submission::run(state(),
                   checked_calls::gather_v(state().caller(), share, all, counts, root, call));
 }
 
-Work Communicator::gather_v_async(ConstBuffer share, Buffer all, Counts counts, int root,
-                                  const CallOptions& call) {
+Work Communicator::gather_v_async(const ConstBuffer& share, const Buffer& all, Counts counts,
+                                  int root, const CallOptions& call) {
   return submission::issue(
       held(), checked_calls::gather_v(state().caller(), share, all, counts, root, call));
 }
 
-void Communicator::scatter_v(ConstBuffer all, Buffer share, Counts counts, int root,
+void Communicator::scatter_v(const ConstBuffer& all, const Buffer& share, Counts counts, int root,
                              const CallOptions& call) {
   submission::run(state(),
                   checked_calls::scatter_v(state().caller(), all, share, counts, root, call));
 }
 
-Work Communicator::scatter_v_async(ConstBuffer all, Buffer share, Counts counts, int root,
-                                   const CallOptions& call) {
+Work Communicator::scatter_v_async(const ConstBuffer& all, const Buffer& share, Counts counts,
+                                   int root, const CallOptions& call) {
   return submission::issue(
       held(), checked_calls::scatter_v(state().caller(), all, share, counts, root, call));
 }
 
-void Communicator::all_to_all_v(ConstBuffer in, Counts gives, Buffer out, Counts gets,
+void Communicator::all_to_all_v(const ConstBuffer& in, Counts gives, const Buffer& out, Counts gets,
                                 const CallOptions& call) {
   submission::run(state(),
                   checked_calls::all_to_all_v(state().caller(), in, gives, out, gets, call));
 }
 
-Work Communicator::all_to_all_v_async(ConstBuffer in, Counts gives, Buffer out, Counts gets,
-                                      const CallOptions& call) {
+Work Communicator::all_to_all_v_async(const ConstBuffer& in, Counts gives, const Buffer& out,
+                                      Counts gets, const CallOptions& call) {
   return submission::issue(
       held(), checked_calls::all_to_all_v(state().caller(), in, gives, out, gets, call));
 }
 
-void Communicator::send(ConstBuffer data, int to, const CallOptions& call) {
+void Communicator::send(const ConstBuffer& data, int to, const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::send(self.caller(), data, to, call));
+  run(self, call_requests::send(self, data, to, call));
 }
 
-Work Communicator::send_async(ConstBuffer data, int to, const CallOptions& call) {
+Work Communicator::send_async(const ConstBuffer& data, int to, const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::send(self->caller(), data, to, call));
+  return issue(self, call_requests::send(*self, data, to, call));
 }
 
-void Communicator::receive(Buffer data, int from, const CallOptions& call) {
+void Communicator::receive(const Buffer& data, int from, const CallOptions& call) {
   State& self = state();
-  run(self, call_requests::receive(self.caller(), data, from, call));
+  run(self, call_requests::receive(self, data, from, call));
 }
 
-Work Communicator::receive_async(Buffer data, int from, const CallOptions& call) {
+Work Communicator::receive_async(const Buffer& data, int from, const CallOptions& call) {
   const std::shared_ptr<State>& self = held();
-  return issue(self, call_requests::receive(self->caller(), data, from, call));
+  return issue(self, call_requests::receive(*self, data, from, call));
 }
 
-void Communicator::send_receive(ConstBuffer sent, int to, Buffer received, int from,
+void Communicator::send_receive(const ConstBuffer& sent, int to, const Buffer& received, int from,
                                 const CallOptions& call) {
   const checked_calls::Exchange both =
       checked_calls::exchange(state().caller(), sent, to, received, from, call);

@@ -141,72 +141,80 @@ class Communicator {
   // out = in[0] op in[1] op ... over all ranks, with the same bits on every rank. `in` and `out`
   // are equally long. They may be the same memory (in place) but must not overlap otherwise. This
   // overlap rule holds for all operations below. The form with one buffer works in place.
-  void all_reduce(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
-  void all_reduce(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
+  void all_reduce(const Buffer& data, const Reduction& op = ReduceOp::kSum,
                   const CallOptions& call = {});
-  Work all_reduce_async(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
-  Work all_reduce_async(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
+  void all_reduce(const ConstBuffer& in, const Buffer& out, const Reduction& op = ReduceOp::kSum,
+                  const CallOptions& call = {});
+  Work all_reduce_async(const Buffer& data, const Reduction& op = ReduceOp::kSum,
                         const CallOptions& call = {});
+  Work all_reduce_async(const ConstBuffer& in, const Buffer& out,
+                        const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
 
   // `chunk` gets this rank's chunk of the reduction of `all`: chunk_count(all, size, rank)
   // elements. In place if chunk is all + chunk_begin(all, size, rank) elements.
-  void reduce_scatter(ConstBuffer all, Buffer chunk, Reduction op = ReduceOp::kSum,
-                      const CallOptions& call = {});
-  Work reduce_scatter_async(ConstBuffer all, Buffer chunk, Reduction op = ReduceOp::kSum,
-                            const CallOptions& call = {});
+  void reduce_scatter(const ConstBuffer& all, const Buffer& chunk,
+                      const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
+  Work reduce_scatter_async(const ConstBuffer& all, const Buffer& chunk,
+                            const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
 
   // `all` gets the chunks of all ranks. In place if chunk is all + chunk_begin(...) elements.
-  void all_gather(ConstBuffer chunk, Buffer all, const CallOptions& call = {});
-  Work all_gather_async(ConstBuffer chunk, Buffer all, const CallOptions& call = {});
+  void all_gather(const ConstBuffer& chunk, const Buffer& all, const CallOptions& call = {});
+  Work all_gather_async(const ConstBuffer& chunk, const Buffer& all, const CallOptions& call = {});
 
   // Copies the root's `data` to the `data` of all other ranks.
-  void broadcast(Buffer data, int root = 0, const CallOptions& call = {});
-  Work broadcast_async(Buffer data, int root = 0, const CallOptions& call = {});
+  void broadcast(const Buffer& data, int root = 0, const CallOptions& call = {});
+  Work broadcast_async(const Buffer& data, int root = 0, const CallOptions& call = {});
 
   // `out` at the root gets the reduction; other ranks' `out` is ignored, and their data does not
   // change. In place at the root if both are the same memory, as in the form with one buffer.
-  void reduce(Buffer data, int root = 0, Reduction op = ReduceOp::kSum,
+  void reduce(const Buffer& data, int root = 0, const Reduction& op = ReduceOp::kSum,
               const CallOptions& call = {});
-  void reduce(ConstBuffer in, Buffer out, int root = 0, Reduction op = ReduceOp::kSum,
-              const CallOptions& call = {});
-  Work reduce_async(Buffer data, int root = 0, Reduction op = ReduceOp::kSum,
+  void reduce(const ConstBuffer& in, const Buffer& out, int root = 0,
+              const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
+  Work reduce_async(const Buffer& data, int root = 0, const Reduction& op = ReduceOp::kSum,
                     const CallOptions& call = {});
-  Work reduce_async(ConstBuffer in, Buffer out, int root = 0, Reduction op = ReduceOp::kSum,
-                    const CallOptions& call = {});
+  Work reduce_async(const ConstBuffer& in, const Buffer& out, int root = 0,
+                    const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
 
   // `all` at the root gets all chunks. The memory of other ranks' `all` is ignored, so it may be
   // null; they state its count. Its count may be 0 there if all chunks are equally long. In place
   // at the root if chunk is all + chunk_begin(...) elements.
-  void gather(ConstBuffer chunk, Buffer all, int root = 0, const CallOptions& call = {});
-  Work gather_async(ConstBuffer chunk, Buffer all, int root = 0, const CallOptions& call = {});
+  void gather(const ConstBuffer& chunk, const Buffer& all, int root = 0,
+              const CallOptions& call = {});
+  Work gather_async(const ConstBuffer& chunk, const Buffer& all, int root = 0,
+                    const CallOptions& call = {});
 
   // The reverse of gather, with the same rules: each rank's `chunk` gets its chunk of the root's
   // `all`.
-  void scatter(ConstBuffer all, Buffer chunk, int root = 0, const CallOptions& call = {});
-  Work scatter_async(ConstBuffer all, Buffer chunk, int root = 0, const CallOptions& call = {});
+  void scatter(const ConstBuffer& all, const Buffer& chunk, int root = 0,
+               const CallOptions& call = {});
+  Work scatter_async(const ConstBuffer& all, const Buffer& chunk, int root = 0,
+                     const CallOptions& call = {});
 
   // `in` holds an equal share for each rank; `out` gets one from each rank. Both are equally long,
   // and their count is a multiple of the size.
-  void all_to_all(ConstBuffer in, Buffer out, const CallOptions& call = {});
-  Work all_to_all_async(ConstBuffer in, Buffer out, const CallOptions& call = {});
+  void all_to_all(const ConstBuffer& in, const Buffer& out, const CallOptions& call = {});
+  Work all_to_all_async(const ConstBuffer& in, const Buffer& out, const CallOptions& call = {});
 
   // out = in[0] op ... op in[rank], the reduction over the ranks up to this one; averages are
   // refused. In place if both are the same memory.
-  void scan(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
-  void scan(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
+  void scan(const Buffer& data, const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
+  void scan(const ConstBuffer& in, const Buffer& out, const Reduction& op = ReduceOp::kSum,
             const CallOptions& call = {});
-  Work scan_async(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
-  Work scan_async(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
+  Work scan_async(const Buffer& data, const Reduction& op = ReduceOp::kSum,
+                  const CallOptions& call = {});
+  Work scan_async(const ConstBuffer& in, const Buffer& out, const Reduction& op = ReduceOp::kSum,
                   const CallOptions& call = {});
 
   // As scan, without this rank's own elements. Rank 0's `out` is not written.
-  void exclusive_scan(Buffer data, Reduction op = ReduceOp::kSum, const CallOptions& call = {});
-  void exclusive_scan(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
+  void exclusive_scan(const Buffer& data, const Reduction& op = ReduceOp::kSum,
                       const CallOptions& call = {});
-  Work exclusive_scan_async(Buffer data, Reduction op = ReduceOp::kSum,
+  void exclusive_scan(const ConstBuffer& in, const Buffer& out,
+                      const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
+  Work exclusive_scan_async(const Buffer& data, const Reduction& op = ReduceOp::kSum,
                             const CallOptions& call = {});
-  Work exclusive_scan_async(ConstBuffer in, Buffer out, Reduction op = ReduceOp::kSum,
-                            const CallOptions& call = {});
+  Work exclusive_scan_async(const ConstBuffer& in, const Buffer& out,
+                            const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
 
   // Returns (its Work is done) once every rank has called it.
   void barrier(const CallOptions& call = {});
@@ -215,10 +223,11 @@ class Communicator {
   // Push and pull of a parameter server in one round trip. Workers give `in` and get `out`, equally
   // long. Dedicated servers pass the same count, with null memory: {nullptr, count, type}. The
   // reduction is over the workers. `update` is used on servers only.
-  void push_pull(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                 ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_pull_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                       ServerUpdate update = {}, const CallOptions& call = {});
+  void push_pull(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                 const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
+  Work push_pull_async(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                       const ServerPlan& plan, ServerUpdate update = {},
+                       const CallOptions& call = {});
 
   // The two halves of push_pull. push: workers give `in` and wait for no answer. Server i's `out`
   // gets chunk i of the reduction after `update`: chunk_count(count, servers, i) elements. pull:
@@ -227,42 +236,45 @@ class Communicator {
   // other side is empty on ranks that are no servers: {}. With a server in every rank, both work in
   // place as reduce_scatter and all_gather do. A worker's push is done once its memory may be
   // written again; it does not wait for the servers.
-  void push(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
+  void push(const ConstBuffer& in, const Buffer& out, const Reduction& op, const ServerPlan& plan,
             ServerUpdate update = {}, const CallOptions& call = {});
-  Work push_async(ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                  ServerUpdate update = {}, const CallOptions& call = {});
-  void pull(ConstBuffer in, Buffer out, const ServerPlan& plan, const CallOptions& call = {});
-  Work pull_async(ConstBuffer in, Buffer out, const ServerPlan& plan, const CallOptions& call = {});
+  Work push_async(const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                  const ServerPlan& plan, ServerUpdate update = {}, const CallOptions& call = {});
+  void pull(const ConstBuffer& in, const Buffer& out, const ServerPlan& plan,
+            const CallOptions& call = {});
+  Work pull_async(const ConstBuffer& in, const Buffer& out, const ServerPlan& plan,
+                  const CallOptions& call = {});
 
   // --- shares of any length: one count per rank, shares packed one after another in `all` ---
 
   // As reduce_scatter and all_gather, where share r has counts[r] elements. All ranks pass the same
   // counts.
-  void reduce_scatter_v(ConstBuffer all, Buffer share, Counts counts, Reduction op = ReduceOp::kSum,
-                        const CallOptions& call = {});
-  Work reduce_scatter_v_async(ConstBuffer all, Buffer share, Counts counts,
-                              Reduction op = ReduceOp::kSum, const CallOptions& call = {});
-  void all_gather_v(ConstBuffer share, Buffer all, Counts counts, const CallOptions& call = {});
-  Work all_gather_v_async(ConstBuffer share, Buffer all, Counts counts,
+  void reduce_scatter_v(const ConstBuffer& all, const Buffer& share, Counts counts,
+                        const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
+  Work reduce_scatter_v_async(const ConstBuffer& all, const Buffer& share, Counts counts,
+                              const Reduction& op = ReduceOp::kSum, const CallOptions& call = {});
+  void all_gather_v(const ConstBuffer& share, const Buffer& all, Counts counts,
+                    const CallOptions& call = {});
+  Work all_gather_v_async(const ConstBuffer& share, const Buffer& all, Counts counts,
                           const CallOptions& call = {});
 
   // As gather and scatter. Only the root passes `all` and `counts`; other ranks know their own
   // share only, and what they pass there is ignored. Error kMismatch if a share differs from its
   // count.
-  void gather_v(ConstBuffer share, Buffer all, Counts counts, int root = 0,
+  void gather_v(const ConstBuffer& share, const Buffer& all, Counts counts, int root = 0,
                 const CallOptions& call = {});
-  Work gather_v_async(ConstBuffer share, Buffer all, Counts counts, int root = 0,
+  Work gather_v_async(const ConstBuffer& share, const Buffer& all, Counts counts, int root = 0,
                       const CallOptions& call = {});
-  void scatter_v(ConstBuffer all, Buffer share, Counts counts, int root = 0,
+  void scatter_v(const ConstBuffer& all, const Buffer& share, Counts counts, int root = 0,
                  const CallOptions& call = {});
-  Work scatter_v_async(ConstBuffer all, Buffer share, Counts counts, int root = 0,
+  Work scatter_v_async(const ConstBuffer& all, const Buffer& share, Counts counts, int root = 0,
                        const CallOptions& call = {});
 
   // `in` holds gives[p] elements for rank p; `out` gets gets[p] elements from rank p, which must
   // pass the same number. Not in place, since the two lengths may differ.
-  void all_to_all_v(ConstBuffer in, Counts gives, Buffer out, Counts gets,
+  void all_to_all_v(const ConstBuffer& in, Counts gives, const Buffer& out, Counts gets,
                     const CallOptions& call = {});
-  Work all_to_all_v_async(ConstBuffer in, Counts gives, Buffer out, Counts gets,
+  Work all_to_all_v_async(const ConstBuffer& in, Counts gives, const Buffer& out, Counts gets,
                           const CallOptions& call = {});
 
   // --- messages between two ranks: sends and receives match in order; other ranks take no part ---
@@ -277,10 +289,10 @@ class Communicator {
   // A blocking send returns once `data` may be written again, which may be before or after the
   // receive begins. So if all ranks send first, they hang when a message exceeds the channel's
   // credit. send_receive does both at once, as MPI_Sendrecv, and cannot hang.
-  void send(ConstBuffer data, int to, const CallOptions& call = {});
-  Work send_async(ConstBuffer data, int to, const CallOptions& call = {});
-  void receive(Buffer data, int from, const CallOptions& call = {});
-  Work receive_async(Buffer data, int from, const CallOptions& call = {});
+  void send(const ConstBuffer& data, int to, const CallOptions& call = {});
+  Work send_async(const ConstBuffer& data, int to, const CallOptions& call = {});
+  void receive(const Buffer& data, int from, const CallOptions& call = {});
+  Work receive_async(const Buffer& data, int from, const CallOptions& call = {});
   // The two buffers must not overlap. `to` and `from` may be the same rank. If both are this rank,
   // it is a copy. For the equivalent of MPI_Isendrecv, issue both messages by their asynchronous
   // forms.
@@ -289,7 +301,7 @@ class Communicator {
   // between streams of one communicator, a receive delays the sends issued after it. So ranks that
   // exchange must send first or use send_receive. On streams send_receive is refused for more data
   // than the channel's slots hold (4 MiB over CUDA-IPC).
-  void send_receive(ConstBuffer sent, int to, Buffer received, int from,
+  void send_receive(const ConstBuffer& sent, int to, const Buffer& received, int from,
                     const CallOptions& call = {});
 
   // --- groups: communicators of some of these ranks, with channels of their own ---

@@ -1,6 +1,7 @@
 // A call in both of its forms, before it is known whether the cache holds it.
 //
-// One function per operation. The blocking and the asynchronous form make the same request.
+// One function per operation. The blocking and the asynchronous form make the same request. It
+// refers to the arguments, and is used up while the call lasts.
 #pragma once
 
 #include <cstddef>
@@ -39,108 +40,112 @@ inline bool is_chunk(Caller who, const ConstBuffer& chunk, const ConstBuffer& al
   return chunk.type == all.type && chunk.count == chunk_count(count, who.size, who.rank);
 }
 
-inline auto all_reduce(Caller who, ConstBuffer in, Buffer out, Reduction op,
-                       const CallOptions& options) {
+template <typename Self>
+auto all_reduce(const Self& self, const ConstBuffer& in, const Buffer& out, const Reduction& op,
+                const CallOptions& options) {
   return Request{CallKey{Collective::kAllReduce, in.type, op.op(), 0, in.count},
                  is_same(in, out),
                  in.data,
                  out.data,
                  options,
-                 [who, in, out, op, &options] {
-                   return checked_calls::all_reduce(who, in, out, op, options);
-                 }};
+                 [&] { return checked_calls::all_reduce(self.caller(), in, out, op, options); }};
 }
 
-inline auto reduce_scatter(Caller who, ConstBuffer all, Buffer chunk, Reduction op,
-                           const CallOptions& options) {
-  return Request{CallKey{Collective::kReduceScatter, all.type, op.op(), 0, all.count},
-                 is_chunk(who, chunk, all, all.count),
-                 all.data,
-                 chunk.data,
-                 options,
-                 [who, all, chunk, op, &options] {
-                   return checked_calls::reduce_scatter(who, all, chunk, op, options);
-                 }};
-}
-
-inline auto all_gather(Caller who, ConstBuffer chunk, Buffer all, const CallOptions& options) {
+template <typename Self>
+auto reduce_scatter(const Self& self, const ConstBuffer& all, const Buffer& chunk,
+                    const Reduction& op, const CallOptions& options) {
   return Request{
-      CallKey{Collective::kAllGather, all.type, ReduceOp::kSum, 0, all.count},
-      is_chunk(who, chunk, all, all.count),
-      chunk.data,
+      CallKey{Collective::kReduceScatter, all.type, op.op(), 0, all.count},
+      is_chunk(self.caller(), chunk, all, all.count),
       all.data,
+      chunk.data,
       options,
-      [who, chunk, all, &options] { return checked_calls::all_gather(who, chunk, all, options); }};
+      [&] { return checked_calls::reduce_scatter(self.caller(), all, chunk, op, options); }};
 }
 
-inline auto broadcast(Caller who, Buffer data, int root, const CallOptions& options) {
+template <typename Self>
+auto all_gather(const Self& self, const ConstBuffer& chunk, const Buffer& all,
+                const CallOptions& options) {
+  return Request{CallKey{Collective::kAllGather, all.type, ReduceOp::kSum, 0, all.count},
+                 is_chunk(self.caller(), chunk, all, all.count),
+                 chunk.data,
+                 all.data,
+                 options,
+                 [&] { return checked_calls::all_gather(self.caller(), chunk, all, options); }};
+}
+
+template <typename Self>
+auto broadcast(const Self& self, const Buffer& data, int root, const CallOptions& options) {
   return Request{
       CallKey{Collective::kBroadcast, data.type, ReduceOp::kSum, root, data.count},
       true,
       data.data,
       data.data,
       options,
-      [who, data, root, &options] { return checked_calls::broadcast(who, data, root, options); }};
+      [&, root] { return checked_calls::broadcast(self.caller(), data, root, options); }};
 }
 
-inline auto reduce(Caller who, ConstBuffer in, Buffer out, int root, Reduction op,
-                   const CallOptions& options) {
-  return Request{CallKey{Collective::kReduce, in.type, op.op(), root, in.count},
-                 who.rank != root || is_same(in, out),
-                 in.data,
-                 out.data,
-                 options,
-                 [who, in, out, root, op, &options] {
-                   return checked_calls::reduce(who, in, out, root, op, options);
-                 }};
-}
-
-inline auto gather(Caller who, ConstBuffer chunk, Buffer all, int root,
-                   const CallOptions& options) {
-  const std::size_t count = checked_calls::rooted_count(who, chunk.count, all.count, root);
-  return Request{CallKey{Collective::kGather, chunk.type, ReduceOp::kSum, root, count},
-                 is_chunk(who, chunk, all, count),
-                 chunk.data,
-                 all.data,
-                 options,
-                 [who, chunk, all, root, &options] {
-                   return checked_calls::gather(who, chunk, all, root, options);
-                 }};
-}
-
-inline auto scatter(Caller who, ConstBuffer all, Buffer chunk, int root,
-                    const CallOptions& options) {
-  const std::size_t count = checked_calls::rooted_count(who, chunk.count, all.count, root);
-  return Request{CallKey{Collective::kScatter, chunk.type, ReduceOp::kSum, root, count},
-                 is_chunk(who, chunk, all, count),
-                 all.data,
-                 chunk.data,
-                 options,
-                 [who, all, chunk, root, &options] {
-                   return checked_calls::scatter(who, all, chunk, root, options);
-                 }};
-}
-
-inline auto all_to_all(Caller who, ConstBuffer in, Buffer out, const CallOptions& options) {
+template <typename Self>
+auto reduce(const Self& self, const ConstBuffer& in, const Buffer& out, int root,
+            const Reduction& op, const CallOptions& options) {
   return Request{
-      CallKey{Collective::kAllToAll, in.type, ReduceOp::kSum, 0, in.count},
-      is_same(in, out),
+      CallKey{Collective::kReduce, in.type, op.op(), root, in.count},
+      self.caller().rank != root || is_same(in, out),
       in.data,
       out.data,
       options,
-      [who, in, out, &options] { return checked_calls::all_to_all(who, in, out, options); }};
+      [&, root] { return checked_calls::reduce(self.caller(), in, out, root, op, options); }};
 }
 
-inline auto scan(Collective which, Caller who, ConstBuffer in, Buffer out, Reduction op,
-                 const CallOptions& options) {
-  return Request{CallKey{which, in.type, op.op(), 0, in.count},
+template <typename Self>
+auto gather(const Self& self, const ConstBuffer& chunk, const Buffer& all, int root,
+            const CallOptions& options) {
+  const std::size_t count =
+      checked_calls::rooted_count(self.caller(), chunk.count, all.count, root);
+  return Request{
+      CallKey{Collective::kGather, chunk.type, ReduceOp::kSum, root, count},
+      is_chunk(self.caller(), chunk, all, count),
+      chunk.data,
+      all.data,
+      options,
+      [&, root] { return checked_calls::gather(self.caller(), chunk, all, root, options); }};
+}
+
+template <typename Self>
+auto scatter(const Self& self, const ConstBuffer& all, const Buffer& chunk, int root,
+             const CallOptions& options) {
+  const std::size_t count =
+      checked_calls::rooted_count(self.caller(), chunk.count, all.count, root);
+  return Request{
+      CallKey{Collective::kScatter, chunk.type, ReduceOp::kSum, root, count},
+      is_chunk(self.caller(), chunk, all, count),
+      all.data,
+      chunk.data,
+      options,
+      [&, root] { return checked_calls::scatter(self.caller(), all, chunk, root, options); }};
+}
+
+template <typename Self>
+auto all_to_all(const Self& self, const ConstBuffer& in, const Buffer& out,
+                const CallOptions& options) {
+  return Request{CallKey{Collective::kAllToAll, in.type, ReduceOp::kSum, 0, in.count},
                  is_same(in, out),
                  in.data,
                  out.data,
                  options,
-                 [which, who, in, out, op, &options] {
-                   return checked_calls::scan(which, who, in, out, op, options);
-                 }};
+                 [&] { return checked_calls::all_to_all(self.caller(), in, out, options); }};
+}
+
+template <typename Self>
+auto scan(Collective which, const Self& self, const ConstBuffer& in, const Buffer& out,
+          const Reduction& op, const CallOptions& options) {
+  return Request{
+      CallKey{which, in.type, op.op(), 0, in.count},
+      is_same(in, out),
+      in.data,
+      out.data,
+      options,
+      [&, which] { return checked_calls::scan(which, self.caller(), in, out, op, options); }};
 }
 
 inline auto barrier(const CallOptions& options) {
@@ -153,58 +158,58 @@ inline auto barrier(const CallOptions& options) {
       [&options] { return checked_calls::barrier(options); }};
 }
 
-inline auto send(Caller who, ConstBuffer data, int to, const CallOptions& options) {
+template <typename Self>
+auto send(const Self& self, const ConstBuffer& data, int to, const CallOptions& options) {
   return Request{CallKey::of_message(data.type, to, false, data.count),
                  true,
                  data.data,
                  nullptr,
                  options,
-                 [who, data, to, &options] { return checked_calls::send(who, data, to, options); }};
+                 [&, to] { return checked_calls::send(self.caller(), data, to, options); }};
 }
 
-inline auto receive(Caller who, Buffer data, int from, const CallOptions& options) {
-  return Request{
-      CallKey::of_message(data.type, from, true, data.count),
-      true,
-      nullptr,
-      data.data,
-      options,
-      [who, data, from, &options] { return checked_calls::receive(who, data, from, options); }};
-}
-
-inline auto push_pull(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                      const ServerUpdate& update, const CallOptions& options) {
-  return Request{CallKey{Collective::kPushPull, in.type, op.op(), 0, in.count},
-                 !update && is_cacheable(plan) && is_same(in, out),
-                 in.data,
-                 out.data,
+template <typename Self>
+auto receive(const Self& self, const Buffer& data, int from, const CallOptions& options) {
+  return Request{CallKey::of_message(data.type, from, true, data.count),
+                 true,
+                 nullptr,
+                 data.data,
                  options,
-                 [who, in, out, op, &plan, &options] {
-                   return checked_calls::push_pull(who, in, out, op, plan, options);
-                 }};
+                 [&, from] { return checked_calls::receive(self.caller(), data, from, options); }};
 }
 
-inline auto push(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
-                 const ServerUpdate& update, const CallOptions& options) {
-  return Request{CallKey{Collective::kPush, in.type, op.op(), 0, in.count},
-                 !update && is_cacheable(plan) && is_chunk(who, out, in, in.count),
-                 in.data,
-                 out.data,
-                 options,
-                 [who, in, out, op, &plan, &options] {
-                   return checked_calls::push(who, in, out, op, plan, options);
-                 }};
-}
-
-inline auto pull(Caller who, ConstBuffer in, Buffer out, const ServerPlan& plan,
-                 const CallOptions& options) {
+template <typename Self>
+auto push_pull(const Self& self, const ConstBuffer& in, const Buffer& out, const Reduction& op,
+               const ServerPlan& plan, const ServerUpdate& update, const CallOptions& options) {
   return Request{
-      CallKey{Collective::kPull, out.type, ReduceOp::kSum, 0, out.count},
-      is_cacheable(plan) && is_chunk(who, in, out, out.count),
+      CallKey{Collective::kPushPull, in.type, op.op(), 0, in.count},
+      !update && is_cacheable(plan) && is_same(in, out),
       in.data,
       out.data,
       options,
-      [who, in, out, &plan, &options] { return checked_calls::pull(who, in, out, plan, options); }};
+      [&] { return checked_calls::push_pull(self.caller(), in, out, op, plan, options); }};
+}
+
+template <typename Self>
+auto push(const Self& self, const ConstBuffer& in, const Buffer& out, const Reduction& op,
+          const ServerPlan& plan, const ServerUpdate& update, const CallOptions& options) {
+  return Request{CallKey{Collective::kPush, in.type, op.op(), 0, in.count},
+                 !update && is_cacheable(plan) && is_chunk(self.caller(), out, in, in.count),
+                 in.data,
+                 out.data,
+                 options,
+                 [&] { return checked_calls::push(self.caller(), in, out, op, plan, options); }};
+}
+
+template <typename Self>
+auto pull(const Self& self, const ConstBuffer& in, const Buffer& out, const ServerPlan& plan,
+          const CallOptions& options) {
+  return Request{CallKey{Collective::kPull, out.type, ReduceOp::kSum, 0, out.count},
+                 is_cacheable(plan) && is_chunk(self.caller(), in, out, out.count),
+                 in.data,
+                 out.data,
+                 options,
+                 [&] { return checked_calls::pull(self.caller(), in, out, plan, options); }};
 }
 
 }  // namespace kolo::call_requests
