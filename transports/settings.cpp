@@ -22,8 +22,8 @@ constexpr long kMostTimeoutMs = std::numeric_limits<int>::max();  // 24 days
 constexpr std::string_view kPrefix = "KOLO_";
 
 // Not settings of a job: read by builds, benchmarks and tests.
-constexpr std::array kReadElsewhere = {"KOLO_BENCH_NETWORK", "KOLO_DEPS", "KOLO_TEST_DATA",
-                                       "KOLO_TEST_PROGRAM"};
+constexpr std::array kReadElsewhere = {"KOLO_BENCH_NETWORK", "KOLO_COMMIT", "KOLO_DEPS",
+                                       "KOLO_TEST_DATA", "KOLO_TEST_PROGRAM"};
 
 [[noreturn]] void fail(const char* name, const std::string& value, std::string_view expected) {
   throw std::invalid_argument(fmt::format("{}='{}' is not {}", name, value, expected));
