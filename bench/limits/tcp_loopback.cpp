@@ -313,17 +313,18 @@ Row tcp_adding(std::size_t bytes, const std::string& congestion, double seconds)
 }
 
 std::vector<Row> tcp_all_reduce_floors(bool is_quick) {
+  const double seconds = is_quick ? 0.02 : 0.4;
   std::vector<Row> rows;
   const std::size_t largest = is_quick ? std::size_t{2} << 20 : std::size_t{256} << 20;
   const auto controls = congestion_controls();
   for (const std::string& congestion : controls) {
     for (const std::size_t bytes : sweep(8, largest, 4, 8)) {
       rows.push_back(measure({Collective::kAllReduce, 2, bytes}, congestion,
-                             congestion == controls.front(), kShortCall, is_quick ? 0.1 : 0.4));
+                             congestion == controls.front(), kShortCall, seconds));
     }
   }
   for (const std::size_t bytes : sweep(8, largest, 4, 8))
-    rows.push_back(tcp_adding(bytes, controls.back(), is_quick ? 0.1 : 0.4));
+    rows.push_back(tcp_adding(bytes, controls.back(), seconds));
   return rows;
 }
 

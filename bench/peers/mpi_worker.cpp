@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -25,6 +26,7 @@
 #include "bench/p2p/pipe.h"
 #include "bench/peers/worker_processes.h"
 #include "transports/error.h"
+#include "transports/posix/event.h"
 #include "transports/rendezvous.h"
 
 namespace {
@@ -277,7 +279,7 @@ class Watch {
   Watch(Store& store, const Calls& calls, int rank, std::chrono::milliseconds timeout)
       : store_(store), calls_(calls), rank_(rank), timeout_(timeout), thread_([this] { look(); }) {}
   ~Watch() {
-    is_over_.store(true);
+    end_.ring();
     thread_.join();
   }
   Watch(const Watch&) = delete;
@@ -287,9 +289,11 @@ class Watch {
   void look() {
     std::uint64_t seen = 0;
     auto since = Clock::now();
-    while (!is_over_.load()) {
-      pollfd watched{store_.descriptor(), POLLIN, 0};
-      poll(&watched, 1, kLookMs);
+    while (true) {
+      std::array<pollfd, 2> watched{
+          {{store_.descriptor(), POLLIN, 0}, {end_.descriptor(), POLLIN, 0}}};
+      poll(watched.data(), watched.size(), kLookMs);
+      if (watched[1].revents != 0) return;
       if (store_.failure()) _exit(EXIT_FAILURE);
       const std::uint64_t calls = calls_.count();
       if (calls != seen || calls % 2 == 0) {
@@ -308,7 +312,7 @@ class Watch {
   const Calls& calls_;
   int rank_;
   std::chrono::milliseconds timeout_;
-  std::atomic<bool> is_over_{false};
+  posix::Event end_;
   std::thread thread_;
 };
 
