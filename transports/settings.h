@@ -39,7 +39,8 @@ struct Settings {
   std::uint16_t master_port = 0;
 
   // --- waiting ---
-  // KOLO_TIMEOUT_MS: default timeout of every operation and of the rendezvous.
+  // KOLO_TIMEOUT_MS: default timeout of every operation, with the connections that it makes, and of
+  // the rendezvous.
   std::chrono::milliseconds timeout{30'000};
   WaitKind wait = WaitKind::kAuto;       // KOLO_WAIT: auto, spin, yield or block
   std::chrono::microseconds spin{2000};  // KOLO_SPIN_US: how long to spin or yield before sleeping

@@ -19,7 +19,7 @@
 // behind one switch. A receive is staged one turn behind its send, so segments stream.
 //
 // Source: the names one-shot and two-shot are those of TensorRT-LLM and PyTorch's symmetric memory.
-// The direct reduce-scatter is the "pairwise" one of MPICH (Thakur et al. 2005).
+// MPICH's "pairwise" reduce-scatter (Thakur et al. 2005) sends the same data, in rounds.
 #include "collectives/algorithms/direct_reduce.h"
 
 #include <numeric>

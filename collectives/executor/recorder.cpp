@@ -96,7 +96,7 @@ void append_step(std::string& text, const StepRecord& step, int rank) {
   const std::string_view name = is_enqueue ? enqueue_kind_name(step.kind) : kind_name(step.kind);
   append_event(text, name, rank, thread, step.begin, step.end, args);
   if (step.worked > step.begin)
-    append_event(text, "wait", rank, thread, step.begin, step.worked, {});
+    append_event(text, "wait", rank, thread, step.begin, step.worked, args);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // A row of the registry's table of transports. Only the registry uses the table.
 //
 // A transport `x` has a header x/transport.h (a settings struct and one factory). Its source
-// x/transport.cpp also defines `TransportKind x_transport()`. `kolo_component(transport x)` in
-// CMakeLists.txt adds the row.
+// x/transport.cpp also defines `TransportKind x_transport()`. In CMakeLists.txt
+// `kolo_component(transport x SOURCE x/transport.cpp)` adds the row.
 #pragma once
 
 #include <functional>

@@ -9,6 +9,9 @@
 // oldest is dropped. Both ranks of a pair may connect at once: the channel handles the two
 // connections.
 //
+// A connection has no timeout of its own. It is tried again until the operation that needs it ends,
+// by its own timeout (KOLO_TIMEOUT_MS).
+//
 // Only the constructor blocks: it waits for the addresses of all ranks.
 #pragma once
 
