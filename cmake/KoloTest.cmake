@@ -4,6 +4,7 @@
 # SOURCES are a unity build, which halves the compile time. APART: sources that are compiled alone, because their names clash.
 # A case that cannot run here calls WARN("skipped: why") and returns; ctest then counts it as skipped.
 # Label `slow`: not run under sanitizers. Label `one_thread`: not built with KOLO_THREADS_ONLY.
+# Several labels are one word with commas, as catch_discover_tests would keep only the first of a list.
 # A program of COST 20 or more gets the label `long`, which `test/run.sh --quick` leaves out.
 # COST: seconds under a sanitizer, roughly. ctest starts the highest COST first, so that no long case runs alone at the end.
 #
@@ -49,6 +50,7 @@ function(kolo_test name)
   if(arg_COST GREATER_EQUAL 20)
     list(APPEND arg_LABELS long)
   endif()
+  list(JOIN arg_LABELS "," arg_LABELS)
   catch_discover_tests(${name} TEST_PREFIX "${name}."
                        PROPERTIES TIMEOUT 600 COST ${arg_COST} SKIP_REGULAR_EXPRESSION "skipped: " LABELS "${arg_LABELS}")
 endfunction()

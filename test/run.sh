@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
       [ $# -gt 1 ] || { echo "run.sh: --preset needs a name: release, debug, asan, tsan or fuzz" >&2; exit 2; }
       preset=$2; shift 2 ;;
     --preset=*) preset=${1#--preset=}; shift ;;
-    --quick) quick="-LE ^(slow|long|packaging)$"; shift ;;
+    --quick) quick="-LE (^|,)(slow|long|packaging)(,|$)"; shift ;;
     --tidy) tidy=yes; shift ;;
     -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) break ;;
