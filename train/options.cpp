@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -28,6 +29,7 @@ constexpr std::int64_t kMostEpochs = std::numeric_limits<int>::max();  // and it
 struct Raw {
   Options options;
   std::string strategies;
+  std::string reproducibility = "fast";
   ArmDefaults arm_defaults;
   double timeout_s = 60;
   bool is_report_given = false;
@@ -48,6 +50,15 @@ std::vector<std::string> names_between_processes() {
   for (const std::string_view name : transport_names()) {
     if (joins_processes(name)) names.emplace_back(name);
   }
+  return names;
+}
+
+constexpr std::array kReproducibilities{Reproducibility::kFast, Reproducibility::kOrdered,
+                                        Reproducibility::kInvariant};
+
+std::vector<std::string> reproducibility_names() {
+  std::vector<std::string> names;
+  for (const Reproducibility mode : kReproducibilities) names.emplace_back(to_string(mode));
   return names;
 }
 
@@ -166,6 +177,11 @@ void add_running_flags(CLI::App& app, Raw& raw) {
                              BucketSizes{}.first_bytes))
       ->check(whole_number(1))
       ->group(group);
+  app.add_option("--reproducibility", raw.reproducibility,
+                 "order of sums: fast, ordered, invariant (the same bits in all synchronous arms) "
+                 "[fast]")
+      ->check(one_of("reproducibility", reproducibility_names()))
+      ->group(group);
   app.add_flag("--progress-thread", o.progress_thread,
                "make progress of communication in a separate thread [no]")
       ->group(group);
@@ -246,6 +262,9 @@ Options finish(Raw& raw) {
     refuse(fmt::format("train runs one arm, and --strategies '{}' has {}; use compare",
                        raw.strategies, o.arms.size()));
   }
+  for (const Reproducibility mode : kReproducibilities) {
+    if (raw.reproducibility == to_string(mode)) o.reproducibility = mode;
+  }
   fill_defaults(o, raw.is_report_given, raw.has_no_report);
   return o;
 }
@@ -270,6 +289,12 @@ void refuse_unused(const CLI::App& app, const Raw& raw) {
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   if (app.count("--stem") > 0 && o.model != "resnet50")
     refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
+  const bool has_buckets =
+      std::ranges::any_of(o.arms, [](const Arm& arm) { return arm.sync == Sync::bucketed; });
+  for (const char* flag : {"--bucket-bytes", "--first-bucket-bytes"}) {
+    if (app.count(flag) > 0 && !has_buckets)
+      refuse(fmt::format("{}: none of the arms has buckets; remove it", flag));
+  }
   ArmDefaults mode = raw.arm_defaults, servers = mode, optimizer = mode;
   mode.ps_mode = mode.ps_mode == "everywhere" ? "dedicated" : "everywhere";
   servers.servers = std::max(servers.servers, 2) + 1;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "collectives/options.h"
 #include "train/strategies/arm.h"
 
 namespace kolo::train {
@@ -61,6 +62,9 @@ struct Options {
   int threads = 0;                // compute threads per worker; 0: usable cores / ranks
   std::int64_t bucket_bytes = 0;  // 0: the default of buckets.h
   std::int64_t first_bucket_bytes = 0;
+  // Whether results depend on the order in which ranks' gradients are summed (options.h of
+  // collectives). With kInvariant all synchronous arms end with the same bits.
+  Reproducibility reproducibility = Reproducibility::kFast;
   bool progress_thread = false;  // a thread beside the training thread drives communication
   std::chrono::milliseconds timeout{60'000};  // for every wait for another rank
 

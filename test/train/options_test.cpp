@@ -76,6 +76,20 @@ TEST_CASE("an arm sets the placement of its servers and of the optimizer") {
       (arms[5].placement == ServerPlacement::everywhere && arms[5].update_at == UpdateAt::server));
 }
 
+TEST_CASE("an arm of all-reduce sets its algorithm and its rung of synchronization") {
+  const auto arms =
+      parse({"compare", "--strategies",
+             "ring:sync=naive,ring:sync=flat,ring:sync=overlap,ring:sync=bucketed,tree:sync=naive,"
+             "hierarchical,auto"})
+          .arms;
+  CHECK(names_of(arms) == Names{"ring:sync=naive", "ring:sync=flat", "ring:sync=overlap", "ring",
+                                "tree:sync=naive", "hierarchical", "auto"});
+  CHECK(arms[0].sync == Sync::naive);
+  CHECK(arms[3].sync == Sync::bucketed);
+  CHECK(parse({"train", "--reproducibility", "invariant"}).reproducibility ==
+        kolo::Reproducibility::kInvariant);
+}
+
 TEST_CASE("flags set the defaults of ps, and its words override them") {
   const auto arms = parse({"compare", "--ps-mode", "everywhere", "--ps-optimizer", "server",
                            "--strategies", "ps,ps:dedicated"})
@@ -85,7 +99,7 @@ TEST_CASE("flags set the defaults of ps, and its words override them") {
 }
 
 TEST_CASE("the arguments of a rank parse to its arm, whatever the other flags are") {
-  for (const char* text : {"ring", "ps", "ps:sharded", "ps:servers=5",
+  for (const char* text : {"ring", "ring:sync=naive", "auto", "ps", "ps:sharded", "ps:servers=5",
                            "ps:everywhere:optimizer=server", "ps:optimizer=server"}) {
     const Arm arm = parse_arms(text, {}).front();
     const std::vector<std::string> given{"compare", "--ps-mode",      "everywhere", "--servers",
@@ -133,6 +147,12 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--ranks", "2,4"}, "from 1 to 1024, one at a time, got '2,4'");
   refuses({"train", "--model", "resnet"}, "; did you mean resnet50?");
   refuses({"train", "--strategies", "rign"}, "; did you mean ring?");
+  refuses({"train", "--strategies", "ring:sync=naiv"},
+          "flat, overlap, bucketed; did you mean naive?");
+  refuses({"train", "--strategies", "ring:snyc=naive"}, "ring takes sync=naive, sync=flat");
+  refuses({"train", "--strategies", "tree:servers=2"}, "arms may differ in their strategy only");
+  refuses({"train", "--strategies", "ps:sync=flat"}, "arms may differ in their strategy only");
+  refuses({"train", "--reproducibility", "x"}, "there are fast, ordered, invariant");
   refuses({"train", "--strategies", "ps:shardd"},
           "servers=N, optimizer=worker and optimizer=server; did you mean sharded?");
   refuses({"train", "--strategies", "ps:server=3"}, "; did you mean servers=3?");
@@ -177,6 +197,9 @@ TEST_CASE("a flag without effect is rejected") {
     return "nothing";
   };
   const std::string none = ": none of the arms (ring) uses it; remove it";
+  CHECK(refusal({"train", "--strategy=ring:sync=flat", "--bucket-bytes=99"}) ==
+        "--bucket-bytes: none of the arms has buckets; remove it");
+  CHECK(refusal({"compare", "--strategies=ring:sync=flat,ring", "--bucket-bytes=99"}) == "nothing");
   CHECK(refusal({"compare", "--strategies=ring", "--ps-mode=sharded"}) == "--ps-mode" + none);
   CHECK(refusal({"train", "--servers=3"}) == "--servers" + none);
   CHECK(refusal({"train", "--ps_optimizer=server"}) == "--ps-optimizer" + none);
@@ -311,5 +334,5 @@ TEST_CASE("an arm that differs in more than its strategy is rejected") {
   CHECK_THROWS_WITH(parse_options({"train", "--strategies", "ps:sharded:servers=1"}),
                     ContainsSubstring("at least two"));
   CHECK_THROWS_WITH(parse_options({"train", "--strategies", "ring:dedicated"}),
-                    ContainsSubstring("no servers"));
+                    ContainsSubstring("ring takes sync=naive"));
 }

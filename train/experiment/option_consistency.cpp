@@ -37,6 +37,7 @@ Flags flags_of(const Options& o) {
       {"--warmup-epochs", fmt::format("{}", o.warmup_epochs)},
       {"--lr-schedule", o.lr_schedule},
       {"--backend", o.backend},
+      {"--reproducibility", std::string(to_string(o.reproducibility))},
       {"--bucket-bytes", fmt::format("{}", o.bucket_bytes)},
       {"--first-bucket-bytes", fmt::format("{}", o.first_bucket_bytes)},
       {"--eval-every", fmt::format("{}", o.eval_every)},

@@ -73,6 +73,7 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
   how.transport = options.transport;
   how.timeout = options.timeout;
   how.progress_thread = options.progress_thread;
+  how.reproducibility = options.reproducibility;
   Communicator communicator = Communicator::from_environment(how);
   const auto observer = observer_of(options, arguments);
   try {

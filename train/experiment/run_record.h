@@ -38,7 +38,7 @@ struct RankRecord {
   PartSeconds parts{};             // of an iteration; they add up to step_seconds
   double forward_median = 0;       // median over iterations; `parts` has the mean
   double exposed_in_backward = 0;  // the part of `exposed` that was spent inside backward
-  double in_flight = 0;   // per iteration: from the first bucket's start to the last one's end
+  double in_flight = 0;   // per iteration: seconds in which any of the rank's buckets was in flight
   double bytes_sent = 0;  // per iteration, all iterations, as the transport counted them
   double bytes_received = 0;
   double formula_sent = 0;  // per iteration, by the strategy's formula

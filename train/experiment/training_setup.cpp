@@ -126,6 +126,7 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
   terms["precision"] = "float32";
   terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
   terms["buckets"] = fmt::format("{} bytes, the first {}", o.bucket_bytes, o.first_bucket_bytes);
+  terms["order of sums"] = std::string(to_string(o.reproducibility));
   terms["progress"] = o.progress_thread ? "a thread of its own" : "the training thread";
   return terms;
 }

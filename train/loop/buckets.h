@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct Bucket {
       0;  // parameters [first_parameter, first_parameter + parameters) in arena order
   int parameters = 0;
 };
+
+// Buckets of one parameter each.
+inline constexpr BucketSizes kOneParameterEach{1, 1};
+// One bucket of all parameters.
+inline constexpr BucketSizes kAllParameters{std::numeric_limits<std::int64_t>::max(),
+                                            std::numeric_limits<std::int64_t>::max()};
 
 // The ranges of all parameters, from the arena's front to its back.
 std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters);

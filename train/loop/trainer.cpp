@@ -33,7 +33,22 @@ StrategyContext strategy_context(TrainingSetup& setup, Communicator& communicato
                                  const std::vector<Bucket>& buckets) {
   const Options& o = setup.options();
   const SgdSettings sgd{static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
-  return StrategyContext{communicator, setup.network().parameters(), o.ranks, sgd, buckets};
+  return StrategyContext{communicator, setup.network().parameters(),
+                         o.ranks,      sgd,
+                         buckets,      o.reproducibility == Reproducibility::kInvariant};
+}
+
+BucketSizes bucket_sizes(const Options& options) {
+  switch (options.arms.front().sync) {
+    case Sync::naive:
+    case Sync::overlap:
+      return kOneParameterEach;
+    case Sync::flat:
+      return kAllParameters;
+    case Sync::bucketed:
+      break;
+  }
+  return {options.first_bucket_bytes, options.bucket_bytes};
 }
 
 }  // namespace
@@ -45,10 +60,10 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
       buckets_(
           plan_buckets(ranges_in_arena(setup_.network().parameters()),
                        static_cast<std::int64_t>(setup_.network().parameters().values().size()),
-                       {options.first_bucket_bytes, options.bucket_bytes})),
+                       bucket_sizes(options))),
       strategy_(make_strategy(setup_.arm(), strategy_context(setup_, communicator, buckets_))),
       reducer_(communicator, *strategy_, setup_.network().parameters(), buckets_,
-               !options.progress_thread),
+               !options.progress_thread, setup_.arm().sync),
       guard_(communicator, setup_.network().parameters(), options.ranks) {
   if (setup_.is_worker()) {
     LoaderSettings settings;

@@ -36,9 +36,9 @@ constexpr std::array<Meaning, 13> kMeanings{{
      "waiting afterwards, also for a slower worker"},
     {"optimizer", "applying the update, or copying parameters that a server has updated"},
     {"hidden communication",
-     "from the start of the first bucket to the end of the last, minus exposed communication: "
-     "the part that overlaps with "
-     "backward. If all cores are busy it still has a cost: backward is slower"},
+     "the time in which any bucket of the worker was in flight, minus exposed communication: the "
+     "part that overlaps with backward; 0 if the worker sent nothing. If all cores are busy it "
+     "still has a cost: backward is slower"},
     {"MiB sent",
      "payload bytes that the transport counted in the exchange of gradients, per iteration, "
      "without headers; below it the bytes by the "

@@ -205,8 +205,10 @@ std::string finding_on_weights(const Report& report) {
                        joined(equal));
   }
   return fmt::format(
-      "The final parameters of {} differ from those of {} in rounding: the order of summation "
-      "differs. The training losses of the last epoch differ by at most {:.2g}.",
+      "The final parameters of {} differ from those of {}: their sums are made in another order, "
+      "and training carries the rounding on, as in two runs of one program with 1 and 2 threads. "
+      "That is no property of a strategy. The training losses of the last epoch differ by at most "
+      "{:.2g}; with --reproducibility invariant the final parameters are equal.",
       joined(different), joined(equal), widest);
 }
 

@@ -1,23 +1,60 @@
-// Ring: each bucket is all-reduced in place, and each worker applies the whole optimizer to the
-// same sums.
+// All-reduce: each bucket is all-reduced in place, and each worker applies the whole optimizer to
+// the same sums. The optimizer's work and its momentum exist n times.
 //
-// Each of n workers sends and receives 2 (n - 1) / n of the gradients. All ranks have the same
-// role. The optimizer's work and its momentum exist n times.
-#include "train/strategies/ring.h"
+// The arms differ in the algorithm: `ring`, `tree` (two binary trees, each for half of the data),
+// `hierarchical` (inside hosts first, then across hosts), `auto` (the planner's choice for each
+// bucket). A rank's bytes by the formula are those of the algorithm that runs.
+#include "train/strategies/all_reduce.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "collectives/algorithms/bidirectional_ring.h"
+#include "collectives/algorithms/direct_reduce.h"
+#include "collectives/algorithms/double_tree.h"
+#include "collectives/algorithms/halving_doubling.h"
+#include "collectives/algorithms/hierarchical.h"
+#include "collectives/algorithms/recursive_doubling.h"
+#include "collectives/algorithms/recursive_multiplying.h"
+#include "collectives/algorithms/ring.h"
 
 namespace kolo::train {
 namespace {
 
-class Ring final : public Strategy {
+struct ArmAlgorithm {
+  std::string_view strategy;
+  std::string_view algorithm;  // empty: the planner's choice
+};
+constexpr std::array<ArmAlgorithm, 4> kAlgorithms{{
+    {"ring", "ring"},
+    {"tree", "double_tree"},
+    {"hierarchical", "hierarchical"},
+    {"auto", ""},
+}};
+// Sums in the order of ranks, and moves as many bytes as a ring.
+constexpr std::string_view kInRankOrder = "two_shot";
+
+std::string_view algorithm_of(const Arm& arm) {
+  for (const ArmAlgorithm& row : kAlgorithms) {
+    if (row.strategy == arm.strategy) return row.algorithm;
+  }
+  throw std::invalid_argument(fmt::format("'{}' is not an arm of all-reduce", arm.strategy));
+}
+
+class AllReduce final : public Strategy {
  public:
-  explicit Ring(StrategyContext context)
+  AllReduce(const Arm& arm, StrategyContext context)
       : context_(std::move(context)),
+        algorithm_(context_.is_invariant && context_.workers > 2 ? kInRankOrder
+                                                                 : algorithm_of(arm)),
         sgd_(context_.sgd, 0, static_cast<std::int64_t>(context_.parameters.values().size())) {}
 
   Work exchange(std::size_t i) override {
     float* gradients = gradients_of(i).data();
     CallOptions call;
-    call.algorithm = "ring";
+    call.algorithm = algorithm_;
     return context_.communicator.all_reduce_async(
         {gradients, gradients_of(i).size(), ElementType::kFloat32}, ReduceOp::kSum, call);
   }
@@ -29,13 +66,39 @@ class Ring final : public Strategy {
     sgd_.apply(range.begin, values, gradients_of(i), learning_rate_);
   }
 
+  // In each of these algorithms a rank receives as much as it sends.
   Traffic traffic(std::int64_t elements) const override {
-    const double n = context_.workers;
-    const double bytes = 2 * (n - 1) / n * static_cast<double>(elements) * sizeof(float);
+    const double bytes = static_cast<double>(sent(static_cast<std::size_t>(elements))) *
+                         static_cast<double>(sizeof(float));
     return {bytes, bytes};
   }
 
  private:
+  std::size_t sent(std::size_t count) const {
+    const Communicator& communicator = context_.communicator;
+    const int rank = communicator.rank();
+    const int size = communicator.size();
+    const std::string_view algorithm =
+        algorithm_.empty() ? communicator.algorithm(Collective::kAllReduce, count * sizeof(float))
+                           : algorithm_;
+    if (algorithm == "double_tree") return double_tree_all_reduce_sent(rank, size, count);
+    if (algorithm == "one_shot") return one_shot_all_reduce_sent(rank, size, count);
+    if (algorithm == "two_shot") return two_shot_all_reduce_sent(rank, size, count);
+    if (algorithm == "halving_doubling") return halving_doubling_all_reduce_sent(rank, size, count);
+    if (algorithm == "recursive_doubling")
+      return recursive_doubling_all_reduce_sent(rank, size, count);
+    if (algorithm == "recursive_multiplying")
+      return recursive_multiplying_all_reduce_sent(rank, size, count);
+    if (algorithm == "hierarchical") {
+      ScheduleRequest request;
+      request.rank = rank;
+      request.size = size;
+      request.hosts = communicator.hosts();
+      return hierarchical_all_reduce_traffic(request, count).sent;
+    }
+    return ring_all_reduce_sent(rank, size, count);  // also of a bidirectional ring
+  }
+
   std::span<float> gradients_of(std::size_t i) {
     const tensor::Range range = context_.buckets[i].range;
     return context_.parameters.gradients().subspan(static_cast<std::size_t>(range.begin),
@@ -43,13 +106,14 @@ class Ring final : public Strategy {
   }
 
   StrategyContext context_;
+  std::string_view algorithm_;
   Sgd sgd_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_ring(const Arm&, StrategyContext context) {
-  return std::make_unique<Ring>(std::move(context));
+std::unique_ptr<Strategy> make_all_reduce(const Arm& arm, StrategyContext context) {
+  return std::make_unique<AllReduce>(arm, std::move(context));
 }
 
 }  // namespace kolo::train

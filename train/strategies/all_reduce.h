@@ -1,10 +1,10 @@
-// Ring all-reduce of gradients; every worker applies the optimizer. See ring.cpp.
+// All-reduce of gradients; every worker applies the optimizer. See all_reduce.cpp.
 #pragma once
 
 #include "train/strategies/strategy.h"
 
 namespace kolo::train {
 
-std::unique_ptr<Strategy> make_ring(const Arm& arm, StrategyContext context);
+std::unique_ptr<Strategy> make_all_reduce(const Arm& arm, StrategyContext context);
 
 }  // namespace kolo::train

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <stdexcept>
 
 #include "transports/base/suggestion.h"
@@ -17,9 +18,12 @@ struct StrategyName {
   std::string_view name;
   std::string_view synonym;  // the name in other projects' scripts
 };
-constexpr std::array<StrategyName, 2> kStrategies{{
+constexpr std::array<StrategyName, 5> kStrategies{{
     {"ring", "ring_all_reduce"},
     {"ps", "param_server"},
+    {"tree", ""},
+    {"hierarchical", ""},
+    {"auto", ""},
 }};
 
 constexpr int kMaxServers = 64;
@@ -43,12 +47,13 @@ std::string_view without_spaces(std::string_view word) {
 
 std::string find_strategy(std::string_view word) {
   for (const StrategyName& known : kStrategies) {
-    if (word == known.name || word == known.synonym) return std::string(known.name);
+    if (word == known.name || (!word.empty() && word == known.synonym))
+      return std::string(known.name);
   }
   std::vector<std::string> names;
   for (const StrategyName& known : kStrategies) {
     names.emplace_back(known.name);
-    names.emplace_back(known.synonym);
+    if (!known.synonym.empty()) names.emplace_back(known.synonym);
   }
   throw std::invalid_argument(fmt::format("--strategies: unknown strategy '{}'; there are {}{}",
                                           word, list_of_strategies(),
@@ -76,15 +81,29 @@ UpdateAt parse_update_at(std::string_view where, std::string_view text) {
 
 // Suggests the intended word: "sharded" for "shardd", "servers=3" for "server=3",
 // "optimizer=server" for "optimiser=server".
-std::string meant_word_of_ps(std::string_view word) {
-  const std::vector<std::string> known{"dedicated", "sharded", "everywhere",
-                                       "servers=", "optimizer="};
+std::string meant_word(std::string_view word, const std::vector<std::string>& known) {
   const std::size_t value = std::min(word.find('='), word.size());
   const bool has_value = value < word.size();
   const std::string begin = std::string(word.substr(0, value)) + (has_value ? "=" : "");
   const std::string meant = suggested_word(begin, known);
   if (!has_value || meant.empty()) return meant;
   return meant.ends_with('=') ? meant + std::string(word.substr(value + 1)) : "";
+}
+
+// Throws: `word` is none of `known`, the words of `strategy`.
+[[noreturn]] void refuse_word(std::string_view arm, std::string_view word,
+                              std::string_view strategy, const std::vector<std::string>& known,
+                              std::string_view all) {
+  const std::string meant = meant_word(word, known);
+  if (meant.empty() && word.find('=') != std::string_view::npos) {
+    throw std::invalid_argument(fmt::format(
+        "--strategies: the arm '{}' sets {}, but arms may differ in their strategy only: "
+        "model, weights, data, optimizer, precision, steps, threads and transport are "
+        "the same for all. Give --{} once, for every arm",
+        arm, word, word.substr(0, word.find('='))));
+  }
+  throw std::invalid_argument(fmt::format("--strategies: unknown word '{}' in '{}'; {} takes {}{}",
+                                          word, arm, strategy, all, did_you_mean(meant)));
 }
 
 struct Words {
@@ -102,19 +121,37 @@ void read_word(std::string_view arm, std::string_view word, Words& words) {
   } else if (word.starts_with("optimizer=")) {
     words.update_at =
         parse_update_at(fmt::format("--strategies: '{}': optimizer", arm), word.substr(10));
-  } else if (const std::string meant = meant_word_of_ps(word);
-             meant.empty() && word.find('=') != std::string_view::npos) {
-    throw std::invalid_argument(fmt::format(
-        "--strategies: the arm '{}' sets {}, but arms may differ in their strategy only: "
-        "model, weights, data, optimizer, precision, steps, threads and transport are "
-        "the same for all. Give --{} once, for every arm",
-        arm, word, word.substr(0, word.find('='))));
   } else {
-    throw std::invalid_argument(fmt::format(
-        "--strategies: unknown word '{}' in '{}'; ps takes dedicated, sharded, everywhere, "
-        "servers=N, optimizer=worker and optimizer=server{}",
-        word, arm, did_you_mean(meant)));
+    refuse_word(arm, word, "ps", {"dedicated", "sharded", "everywhere", "servers=", "optimizer="},
+                "dedicated, sharded, everywhere, servers=N, optimizer=worker and optimizer=server");
   }
+}
+
+std::string_view sync_name(Sync sync) { return kSyncNames[static_cast<std::size_t>(sync)]; }
+
+Sync parse_sync(std::string_view arm, std::string_view text) {
+  const auto found = std::ranges::find(kSyncNames, text);
+  if (found != kSyncNames.end()) return static_cast<Sync>(found - kSyncNames.begin());
+  const std::vector<std::string> known(kSyncNames.begin(), kSyncNames.end());
+  throw std::invalid_argument(
+      fmt::format("--strategies: '{}': unknown sync '{}'; expected one of {}{}", arm, text,
+                  fmt::join(kSyncNames, ", "), did_you_mean(suggested_word(text, known))));
+}
+
+constexpr std::string_view kSyncWord = "sync=";
+
+Arm all_reduce_arm(std::string_view text, const std::string& strategy,
+                   std::span<const std::string_view> words) {
+  Arm arm;
+  arm.strategy = strategy;
+  for (const std::string_view word : words) {
+    if (!word.starts_with(kSyncWord)) {
+      refuse_word(text, word, strategy, {std::string(kSyncWord)},
+                  fmt::format("sync={}", fmt::join(kSyncNames, ", sync=")));
+    }
+    arm.sync = parse_sync(text, word.substr(kSyncWord.size()));
+  }
+  return arm;
 }
 
 Arm parameter_server_arm(std::string_view text, const Words& words) {
@@ -143,17 +180,13 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
 Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
   const std::vector<std::string_view> parts = split(text, ':');
   const std::string strategy = find_strategy(parts.front());
+  if (strategy != "ps") return all_reduce_arm(text, strategy, std::span(parts).subspan(1));
   Words words;
   words.mode = defaults.ps_mode;
   words.servers = defaults.ps_mode == "everywhere" ? 0 : defaults.servers;
   words.update_at = parse_update_at("--ps-optimizer", defaults.ps_optimizer);
   for (std::size_t i = 1; i < parts.size(); ++i) read_word(text, parts[i], words);
-  if (strategy == "ps") return parameter_server_arm(text, words);
-  if (parts.size() > 1) {
-    throw std::invalid_argument(
-        fmt::format("--strategies: '{}': {} takes no words, it has no servers", text, strategy));
-  }
-  return Arm{};
+  return parameter_server_arm(text, words);
 }
 
 }  // namespace
@@ -161,15 +194,17 @@ Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
 std::string list_of_strategies() {
   std::string text;
   for (const StrategyName& known : kStrategies) {
-    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", known.name, known.synonym);
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", known.name);
+    if (!known.synonym.empty()) text += fmt::format(" ({})", known.synonym);
   }
   return text +
          "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
-         "ps:optimizer=server";
+         "ps:optimizer=server; the others take sync: ring:sync=naive, flat, overlap, bucketed";
 }
 
 std::string Arm::name() const {
   std::string text = strategy;
+  if (sync != Sync::bucketed) text += fmt::format(":sync={}", sync_name(sync));
   if (placement == ServerPlacement::everywhere) text += ":everywhere";
   if (is_called_sharded) text += ":sharded";
   const int usual = is_called_sharded ? kUsualShards : 1;
@@ -180,7 +215,8 @@ std::string Arm::name() const {
 }
 
 std::string Arm::full_name() const {
-  if (placement == ServerPlacement::none) return strategy;
+  if (placement == ServerPlacement::none)
+    return fmt::format("{}:sync={}", strategy, sync_name(sync));
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";
   if (placement == ServerPlacement::everywhere) return strategy + ":everywhere:optimizer=" + update;
   return fmt::format("{}:{}:servers={}:optimizer={}", strategy,

@@ -1,17 +1,29 @@
 // Arm of a comparison: a strategy and the placement of its servers. Nothing else may differ between
 // arms.
 //
-// Written as words with colons: "ring", "ps", "ps:everywhere", "ps:sharded:servers=2",
-// "ps:optimizer=server". Only words of the strategy are allowed. Settings of the experiment
-// (learning rate, precision, ...) are an error here, because arms that differ in them are not
-// comparable.
+// Written as words with colons: "ring", "ring:sync=naive", "tree", "ps", "ps:everywhere",
+// "ps:sharded:servers=2", "ps:optimizer=server". Only words of the strategy are allowed. Settings
+// of the experiment (learning rate, precision, ...) are an error here, because arms that differ in
+// them are not comparable.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace kolo::train {
+
+// When an arm of all-reduce exchanges gradients, and in what pieces.
+enum class Sync {
+  naive,    // after backward: one parameter after the other
+  flat,     // after backward: all gradients at once
+  overlap,  // during backward: each parameter as soon as its gradient is final
+  bucketed  // during backward: buckets of several parameters
+};
+
+// The words of `sync=`, in the order of the enumeration.
+inline constexpr std::array<std::string_view, 4> kSyncNames{"naive", "flat", "overlap", "bucketed"};
 
 // Placement of the parameter server's shards.
 enum class ServerPlacement {
@@ -28,6 +40,7 @@ struct Arm {
   ServerPlacement placement = ServerPlacement::none;
   int servers = 0;  // dedicated server processes; their ranks follow the workers'
   UpdateAt update_at = UpdateAt::worker;
+  Sync sync = Sync::bucketed;      // of arms without servers
   bool is_called_sharded = false;  // "ps:sharded", another name for "ps:servers=2"
 
   // The shortest form on the command line.
@@ -37,7 +50,8 @@ struct Arm {
   // Whether they train in the same way, also under different names.
   friend bool operator==(const Arm& one, const Arm& other) {
     return one.strategy == other.strategy && one.placement == other.placement &&
-           one.servers == other.servers && one.update_at == other.update_at;
+           one.servers == other.servers && one.update_at == other.update_at &&
+           one.sync == other.sync;
   }
 };
 
@@ -52,7 +66,7 @@ struct ArmDefaults {
 // or word (the message lists the known ones), a setting of the experiment, or the same arm twice.
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults);
 
-// "ring (ring_all_reduce), ps (param_server); ps takes words: ...", for messages and --help.
+// "ring (ring_all_reduce), ps (param_server), ...; ps takes words: ...", for messages and --help.
 std::string list_of_strategies();
 
 }  // namespace kolo::train

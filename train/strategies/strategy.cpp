@@ -5,8 +5,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "train/strategies/all_reduce.h"
 #include "train/strategies/parameter_server.h"
-#include "train/strategies/ring.h"
 
 namespace kolo::train {
 namespace {
@@ -15,8 +15,11 @@ struct Row {
   std::string_view name;
   std::unique_ptr<Strategy> (*make)(const Arm& arm, StrategyContext context);
 };
-constexpr std::array<Row, 2> kTable{{
-    {"ring", make_ring},
+constexpr std::array<Row, 5> kTable{{
+    {"ring", make_all_reduce},
+    {"tree", make_all_reduce},
+    {"hierarchical", make_all_reduce},
+    {"auto", make_all_reduce},
     {"ps", make_parameter_server},
 }};
 
@@ -30,6 +33,12 @@ std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context)
 }
 
 std::string formula_of(const Arm& arm) {
+  if (arm.strategy == "tree")
+    return "each of n workers sends and receives 1 to 3 times half of the gradients in each of two "
+           "trees, 2 (n - 1) / n of them on average";
+  if (arm.strategy == "auto")
+    return "each of n workers sends and receives the bytes of the algorithm that the planner chose "
+           "for each bucket";
   if (arm.placement != ServerPlacement::dedicated) {
     return "each of n workers sends and receives 2 (n - 1) / n of the gradients";
   }

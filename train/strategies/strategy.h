@@ -24,6 +24,7 @@ struct StrategyContext {
   int workers = 1;  // ranks [0, workers) are workers; dedicated servers follow
   SgdSettings sgd;
   std::vector<Bucket> buckets;
+  bool is_invariant = false;  // sums are in the order of ranks (Reproducibility::kInvariant)
 
   bool is_worker() const { return communicator.rank() < workers; }
 };

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <numeric>
 
@@ -29,6 +31,11 @@ struct Result {
   std::size_t buckets = 0;
 };
 
+BucketSizes sizes_of(const Arm& arm) {
+  if (arm.sync == Sync::flat) return kAllParameters;
+  return arm.sync == Sync::bucketed ? kSmallBuckets : kOneParameterEach;
+}
+
 void run_backward(tensor::Network& network, train::GradientReducer& reducer, OrderRange share,
                   std::int64_t global) {
   if (share.count == 0) {
@@ -50,20 +57,25 @@ void expect_bytes(const ExchangeRecord& record, std::size_t buckets, int workers
          "bytes received are those of the formula");
 }
 
-Result train_with(const std::string& arm_text, int workers, bool helps_in_backward = true) {
+Result train_with(const std::string& arm_text, int workers, bool helps_in_backward = true,
+                  Reproducibility reproducibility = Reproducibility::kFast) {
+  CommunicatorOptions options;
+  options.reproducibility = reproducibility;
+  const bool is_invariant = reproducibility == Reproducibility::kInvariant;
   const Arm arm = parse_arms(arm_text, {}).front();
   Result result;
   std::vector<std::uint64_t> hashes(static_cast<std::size_t>(workers));
   std::mutex mutex;
-  test::run_ranks(workers + arm.servers, "inproc", [&](Communicator& communicator) {
+  const auto train = [&](Communicator& communicator) {
     tensor::Network network = test::make_tiny_network(3);
     tensor::Parameters& parameters = network.parameters();
     const auto buckets =
         plan_buckets(ranges_in_arena(parameters),
-                     static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
-    const auto strategy =
-        make_strategy(arm, {communicator, parameters, workers, {0.9f, 0.01f, false}, buckets});
-    train::GradientReducer reducer(communicator, *strategy, parameters, buckets, helps_in_backward);
+                     static_cast<std::int64_t>(parameters.values().size()), sizes_of(arm));
+    const auto strategy = make_strategy(
+        arm, {communicator, parameters, workers, {0.9f, 0.01f, false}, buckets, is_invariant});
+    train::GradientReducer reducer(communicator, *strategy, parameters, buckets, helps_in_backward,
+                                   arm.sync);
     std::int64_t begin = 0;
     for (const std::int64_t global : kGlobalBatches) {
       reducer.begin(0.05f);
@@ -81,7 +93,8 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
       hashes[static_cast<std::size_t>(communicator.rank())] = hash_of(parameters.values());
     if (communicator.rank() == 0)
       result = {{parameters.values().begin(), parameters.values().end()}, buckets.size()};
-  });
+  };
+  test::run_ranks(workers + arm.servers, "inproc", train, options);
   for (const std::uint64_t hash : hashes) CHECK(hash == hashes[0]);
   return result;
 }
@@ -101,7 +114,14 @@ const std::vector<std::string> kArms{"ring",
                                      "ps:servers=3",
                                      "ps:optimizer=server",
                                      "ps:sharded:optimizer=server",
-                                     "ps:everywhere:optimizer=server"};
+                                     "ps:everywhere:optimizer=server",
+                                     "ring:sync=naive",
+                                     "ring:sync=flat",
+                                     "ring:sync=overlap",
+                                     "tree",
+                                     "tree:sync=flat",
+                                     "hierarchical",
+                                     "auto"};
 
 }  // namespace
 
@@ -134,6 +154,121 @@ TEST_CASE("the optimizer at the server and at the worker give the same bits") {
   for (const std::string arm : {"ps", "ps:sharded", "ps:everywhere"}) {
     INFO(arm);
     CHECK(train_with(arm, 3).values == train_with(arm + ":optimizer=server", 3).values);
+  }
+}
+
+TEST_CASE("sums in the order of ranks give the same bits with every strategy and any workers") {
+  for (const int workers : {3, 4}) {
+    const auto train = [&](const std::string& arm) {
+      return train_with(arm, workers, true, Reproducibility::kInvariant).values;
+    };
+    const std::vector<float> ring = train("ring");
+    for (const std::string& arm : kArms) {
+      INFO(arm << " with " << workers << " workers");
+      CHECK(train(arm) == ring);
+    }
+  }
+}
+
+namespace {
+
+// Counts the exchanges that have been started, and does not communicate.
+class CountingStrategy final : public Strategy {
+ public:
+  explicit CountingStrategy(Communicator& communicator) : communicator_(communicator) {}
+  Work exchange(std::size_t) override {
+    ++started;
+    started_before_applied = std::max(started_before_applied, started - applied);
+    return communicator_.barrier_async();
+  }
+  void apply(std::size_t) override { ++applied; }
+  Traffic traffic(std::int64_t) const override { return {}; }
+
+  int started = 0;
+  int applied = 0;
+  int started_before_applied = 0;  // at the same time
+
+ private:
+  Communicator& communicator_;
+};
+
+struct Ladder {
+  Sync sync;
+  int during_backward;  // exchanges that start there
+  int at_once;
+};
+
+}  // namespace
+
+TEST_CASE("naive and flat start after backward, overlap and buckets during it") {
+  test::run_ranks(1, "inproc", [](Communicator& communicator) {
+    tensor::Network network = test::make_tiny_network(3);
+    const int parameters = static_cast<int>(network.parameters().list().size());
+    for (const Ladder& rung : {Ladder{Sync::naive, 0, 1}, Ladder{Sync::flat, 0, 1},
+                               Ladder{Sync::overlap, parameters, parameters}}) {
+      Arm arm;
+      arm.sync = rung.sync;
+      const auto buckets = plan_buckets(
+          ranges_in_arena(network.parameters()),
+          static_cast<std::int64_t>(network.parameters().values().size()), sizes_of(arm));
+      CountingStrategy strategy(communicator);
+      train::GradientReducer reducer(communicator, strategy, network.parameters(), buckets, true,
+                                     rung.sync);
+      reducer.begin(0.1f);
+      run_backward(network, reducer, {0, 4}, 4);
+      expect(strategy.started == rung.during_backward, "exchanges that start during backward");
+      const ExchangeRecord record = reducer.finish();
+      expect(strategy.applied == static_cast<int>(buckets.size()), "every bucket is applied");
+      expect(strategy.started_before_applied == rung.at_once, "exchanges in flight at once");
+      expect(record.in_flight == 0, "a rank that sends nothing has nothing in flight");
+    }
+  });
+}
+
+TEST_CASE("the time in flight is within the iteration, and covers the wait after backward") {
+  test::run_ranks(2, "inproc", [](Communicator& communicator) {
+    tensor::Network network = test::make_tiny_network(3);
+    tensor::Parameters& parameters = network.parameters();
+    const auto buckets =
+        plan_buckets(ranges_in_arena(parameters),
+                     static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
+    const auto strategy =
+        make_strategy(parse_arms("ring", {}).front(), {communicator, parameters, 2, {}, buckets});
+    train::GradientReducer reducer(communicator, *strategy, parameters, buckets, true);
+    const auto start = Clock::now();
+    reducer.begin(0.1f);
+    run_backward(network, reducer, {communicator.rank() * 2, 2}, 4);
+    const ExchangeRecord record = reducer.finish();
+    const double wall = std::chrono::duration<double>(Clock::now() - start).count();
+    expect(record.in_flight > 0, "two ranks send");
+    expect(record.in_flight <= wall, "the time in flight is part of the iteration");
+  });
+}
+
+TEST_CASE("a gradient that is not finite is reported with rank, iteration and parameter") {
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+        std::numeric_limits<float>::quiet_NaN()}) {
+    std::string text;
+    test::run_ranks(1, "inproc", [&](Communicator& communicator) {
+      tensor::Network network = test::make_tiny_network(3);
+      tensor::Parameters& parameters = network.parameters();
+      const auto buckets =
+          plan_buckets(ranges_in_arena(parameters),
+                       static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
+      CountingStrategy strategy(communicator);
+      train::GradientReducer reducer(communicator, strategy, parameters, buckets, true);
+      reducer.begin(0.1f);
+      const tensor::ParameterId first = parameters.arena_order().front();
+      parameters.gradient(first)[3] = bad;
+      try {
+        reducer.gradient_ready(first);
+      } catch (const std::runtime_error& error) {
+        text = error.what();
+      }
+    });
+    CHECK_THAT(text, ContainsSubstring("rank 0: the gradient of fc.") &&
+                         ContainsSubstring("not finite at iteration 1"));
   }
 }
 
