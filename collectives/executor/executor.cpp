@@ -30,10 +30,7 @@ bool Executor::advance_in_turns() {
     return advance_recorded();
   for (; turn_ < turns_; ++turn_, step_ = 0) {
     for (; step_ < lines_.size(); ++step_) {
-      if (run(lines_[step_], turn_)) continue;
-      if (has_posting_channels_ && posted_at_ != moves_) [[unlikely]]
-        post_expected_receives();
-      return false;
+      if (!run(lines_[step_], turn_)) return prepare_to_wait();
     }
   }
   return finish();

@@ -243,6 +243,12 @@ class Executor {
                            const std::byte* left, const std::byte* right) const;
 
   // Preposted receives: executor/preposted_receives.cpp.
+  // Called when a step cannot move yet. Returns false.
+  bool prepare_to_wait() {
+    if (has_posting_channels_ && posted_at_ != moves_) [[unlikely]]
+      post_expected_receives();
+    return false;
+  }
   void post_expected_receives();
   bool expect(const Line& line, const Piece& piece);
   bool is_received(const Line& line, const Piece& piece) const;

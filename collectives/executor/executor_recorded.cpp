@@ -37,7 +37,7 @@ bool Executor::advance_recorded() {
       if (bytes == 0) continue;
       const auto now = Clock::now();
       if (first_tried_ == Clock::time_point{}) first_tried_ = now;
-      if (!run(line, turn_)) return false;
+      if (!run(line, turn_)) return prepare_to_wait();
       recorder_->add({static_cast<std::uint8_t>(line.kind), line.chunk, track(), peer_of(line.to),
                       peer_of(line.from), bytes, first_tried_, now, Clock::now()});
       first_tried_ = {};

@@ -12,6 +12,7 @@
 
 #include "collectives/algorithms/algorithm_table.h"
 #include "collectives/executor/executor.h"
+#include "collectives/executor/recorder.h"
 #include "test/support/catch.h"
 #include "transports/base/preposted_receives.h"
 
@@ -145,7 +146,8 @@ constexpr std::size_t kSegmentUnits = 1;  // of 64 bytes: 16 elements
 
 // Runs all ranks of one algorithm in one thread, in a seeded random order.
 template <typename SomeChannel>
-Outcome run(const Algorithm& algorithm, int size, int root, std::size_t count, bool is_in_place) {
+Outcome run(const Algorithm& algorithm, int size, int root, std::size_t count, bool is_in_place,
+            Recorder* recorder = nullptr) {
   const auto ranks = static_cast<std::size_t>(size);
   std::vector<Way> ways(ranks * ranks);
   std::vector<std::unique_ptr<Channel>> channels(ranks * ranks);
@@ -172,6 +174,7 @@ Outcome run(const Algorithm& algorithm, int size, int root, std::size_t count, b
     Binding binding;
     binding.in = ins[rank].data();
     binding.out = is_in_place ? ins[rank].data() : outs[rank].data();
+    binding.recorder = recorder;
     binding.header.collective = algorithm.collective;
     binding.header.segment_units = kSegmentUnits;
     binding.header.count_and_plan = static_cast<std::uint64_t>(count) << 16;
@@ -236,6 +239,18 @@ TEST_CASE("preposted receives complete early and change no result") {
     }
   }
   CHECK(early > 1000);
+}
+
+TEST_CASE("recorded operations prepost the same receives") {
+  Recorder recorder(0, "");
+  for (const Algorithm& algorithm : algorithms()) {
+    if (!is_tried(algorithm, true)) continue;
+    INFO(to_string(algorithm.collective) << " by " << algorithm.name);
+    const auto plain = run<ToldChannel>(algorithm, 4, 0, 1000, true);
+    const auto recorded = run<ToldChannel>(algorithm, 4, 0, 1000, true, &recorder);
+    CHECK(recorded.outputs == plain.outputs);
+    CHECK(recorded.early == plain.early);
+  }
 }
 
 }  // namespace kolo
