@@ -9,12 +9,13 @@
 
 namespace kolo::tensor {
 
-Tape::Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode)
+Tape::Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use)
     : backend_(backend),
       parameters_(parameters),
       pool_(pool),
       mode_(mode),
-      is_used_(parameters.list().size(), false) {}
+      is_used_(parameters.list().size(), false),
+      before_use_(std::move(before_use)) {}
 
 Value Tape::input(Tensor data) {
   auto value = std::make_shared<ValueState>();
@@ -42,6 +43,7 @@ void Tape::use(ParameterId id) {
   }
   is_used_[static_cast<std::size_t>(id)] = true;
   uses_.push_back(id);
+  if (before_use_) before_use_(id);
 }
 
 void Tape::backward(const GradientHook& hook) {

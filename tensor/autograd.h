@@ -53,11 +53,14 @@ enum class Mode : std::uint8_t {
 // Called when a parameter's gradient is final: backward will not touch it again.
 using GradientHook = std::function<void(ParameterId)>;
 
+// Called before forward uses a parameter's values.
+using UseHook = std::function<void(ParameterId)>;
+
 // One forward pass and its backward pass. One thread at a time.
 class Tape {
  public:
   // The references are borrowed and must outlive the tape. `backend` may be null in a dry run only.
-  Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode);
+  Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use = {});
 
   Mode mode() const { return mode_; }
   bool is_recording() const { return mode_ == Mode::training; }
@@ -71,8 +74,8 @@ class Tape {
   // A new value, to be filled by an operation; without memory in a dry run.
   Value make(const Shape& shape);
   void record(std::unique_ptr<Node> node);
-  // Registers a use of a parameter in forward. A second use in one tape throws
-  // std::invalid_argument.
+  // Registers a use of a parameter in forward, before its values are read. Calls the hook for uses.
+  // A second use in one tape throws std::invalid_argument.
   void use(ParameterId id);
   // Parameters in order of use.
   const std::vector<ParameterId>& uses() const { return uses_; }
@@ -92,6 +95,7 @@ class Tape {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<ParameterId> uses_;
   std::vector<bool> is_used_;
+  UseHook before_use_;
   const GradientHook* hook_ = nullptr;
 };
 

@@ -46,7 +46,7 @@ Network::Network(std::unique_ptr<Model> model, Parameters parameters, const Shap
 
 Network::~Network() = default;
 
-Outcome Network::forward(const Batch& batch, Mode mode) {
+Outcome Network::forward(const Batch& batch, Mode mode, const UseHook& before_use) {
   const auto count = static_cast<std::int64_t>(batch.labels.size());
   if (count < 1) throw std::invalid_argument("a batch needs at least one sample");
   const Shape shape{count, image_[0], image_[1], image_[2]};
@@ -57,7 +57,7 @@ Outcome Network::forward(const Batch& batch, Mode mode) {
   }
   backend_->enter();
   logits_.reset();
-  tape_ = std::make_unique<Tape>(backend_.get(), parameters_, pool_, mode);
+  tape_ = std::make_unique<Tape>(backend_.get(), parameters_, pool_, mode, before_use);
   // const_cast is safe: a leaf that needs no gradient is only read.
   Value images = tape_->input(Tensor::borrow(const_cast<float*>(batch.images.data()), shape));
   logits_ = model_->forward(*tape_, std::move(images));

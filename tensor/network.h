@@ -46,8 +46,9 @@ class Network {
           std::unique_ptr<Backend> backend, std::uint64_t seed);
   ~Network();
 
-  // Mode::training keeps the activations for backward; Mode::evaluation keeps nothing.
-  Outcome forward(const Batch& batch, Mode mode);
+  // Mode::training keeps the activations for backward; Mode::evaluation keeps nothing. Calls
+  // `before_use` on this thread for each parameter, in order of use, before it is read.
+  Outcome forward(const Batch& batch, Mode mode, const UseHook& before_use = {});
   // Call once after a forward in Mode::training. Calls `hook` on this thread for each parameter
   // whose gradient is final, in arena order.
   void backward(const GradientHook& hook = {});

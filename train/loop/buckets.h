@@ -32,6 +32,8 @@ struct Bucket {
 
 // Buckets of one parameter each.
 inline constexpr BucketSizes kOneParameterEach{1, 1};
+// Small buckets, for priorities.
+inline constexpr BucketSizes kPriorityBuckets{std::int64_t{4} << 20, std::int64_t{4} << 20};
 // One bucket of all parameters.
 inline constexpr BucketSizes kAllParameters{std::numeric_limits<std::int64_t>::max(),
                                             std::numeric_limits<std::int64_t>::max()};

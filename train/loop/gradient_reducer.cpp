@@ -6,20 +6,19 @@
 #include <bit>
 #include <stdexcept>
 
+#include "train/loop/bucket_reducer.h"
+#include "train/loop/priority_reducer.h"
 #include "train/loop/seconds.h"
 
 namespace kolo::train {
 
 GradientReducer::GradientReducer(Communicator& communicator, Strategy& strategy,
-                                 const tensor::Parameters& parameters, std::vector<Bucket> buckets,
-                                 bool helps_in_backward, Sync sync)
+                                 const tensor::Parameters& parameters, std::vector<Bucket> buckets)
     : communicator_(communicator),
       strategy_(strategy),
       parameters_(parameters),
       buckets_(std::move(buckets)),
       position_(parameters.list().size()),
-      helps_in_backward_(helps_in_backward),
-      sync_(sync),
       flights_(std::make_shared<std::vector<Flight>>(buckets_.size())) {
   int position = 0;
   for (const tensor::ParameterId id : parameters.arena_order()) {
@@ -27,17 +26,14 @@ GradientReducer::GradientReducer(Communicator& communicator, Strategy& strategy,
   }
 }
 
-void GradientReducer::begin(float learning_rate) {
-  strategy_.begin_iteration(learning_rate);
+void GradientReducer::begin_record() {
   ++iteration_;
-  works_.clear();
-  for (Flight& flight : *flights_) flight.end.store(0, std::memory_order_relaxed);
-  ready_ = 0;
   record_ = {};
+  seconds_in_forward_ = 0;
   before_ = communicator_.statistics();
 }
 
-void GradientReducer::gradient_ready(tensor::ParameterId id) {
+void GradientReducer::count_ready(tensor::ParameterId id) {
   if (position_.at(static_cast<std::size_t>(id)) != ready_) {
     throw std::logic_error(
         fmt::format("the gradient of parameter {} is number {} in backward, but "
@@ -46,19 +42,6 @@ void GradientReducer::gradient_ready(tensor::ParameterId id) {
   }
   ++ready_;
   require_finite(id);
-  if (sync_ == Sync::naive || sync_ == Sync::flat) return;
-  const Clock::time_point start = Clock::now();
-  launch();
-  if (helps_in_backward_ && !works_.empty()) communicator_.progress();
-  record_.in_backward += seconds_since(start);
-}
-
-void GradientReducer::all_ready() {
-  ready_ = static_cast<int>(position_.size());
-  if (sync_ == Sync::naive || sync_ == Sync::flat) return;
-  const Clock::time_point start = Clock::now();
-  launch();
-  record_.waiting += seconds_since(start);
 }
 
 // The exponent of an infinity or of a NaN has all bits set; the sign is ignored.
@@ -78,68 +61,76 @@ void GradientReducer::require_finite(tensor::ParameterId id) const {
                   communicator_.rank(), parameter.name, iteration_));
 }
 
-void GradientReducer::launch() {
-  while (works_.size() < buckets_.size()) {
-    const Bucket& next = buckets_[works_.size()];
-    if (ready_ < next.first_parameter + next.parameters) return;
-    start_next();
-  }
+bool GradientReducer::is_full(std::size_t i) const {
+  return ready_ >= buckets_[i].first_parameter + buckets_[i].parameters;
 }
 
-void GradientReducer::start_next() {
-  const std::size_t i = works_.size();
+Work GradientReducer::start_exchange(std::size_t i) {
   (*flights_)[i].start = Clock::now();
-  works_.push_back(strategy_.exchange(i));
-  works_.back().when_done([flights = flights_, i](const Error*) {
+  Work work = strategy_.exchange(i);
+  work.when_done([flights = flights_, i](const Error*) {
     (*flights)[i].end.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
   });
+  return work;
 }
 
-void GradientReducer::complete(std::size_t i) {
+// The thread that completed the exchange may not have noted the time yet.
+void GradientReducer::end_flight(std::size_t i, Clock::time_point now) {
+  Clock::rep not_yet = 0;
+  (*flights_)[i].end.compare_exchange_strong(not_yet, now.time_since_epoch().count());
+}
+
+void GradientReducer::apply(std::size_t i) {
   const Clock::time_point start = Clock::now();
-  works_[i].wait();
-  const Clock::time_point arrived = Clock::now();
-  Clock::rep not_yet = 0;  // the thread that completed it may not have noted it yet
-  (*flights_)[i].end.compare_exchange_strong(not_yet, arrived.time_since_epoch().count());
   strategy_.apply(i);
-  record_.waiting += seconds_between(start, arrived);
-  record_.optimizer += seconds_since(arrived);
+  record_.optimizer += seconds_since(start);
   const Traffic formula = strategy_.traffic(buckets_[i].range.count);
   record_.formula.sent += formula.sent;
   record_.formula.received += formula.received;
 }
 
-// The union of the intervals of all buckets, which start in order.
+void GradientReducer::begin_exchanges() {
+  ready_ = 0;
+  for (Flight& flight : *flights_) flight.end.store(0, std::memory_order_relaxed);
+}
+
 double GradientReducer::seconds_in_flight() const {
+  std::vector<std::pair<Clock::time_point, Clock::time_point>> flights;
+  for (const Flight& flight : *flights_) {
+    flights.emplace_back(
+        flight.start,
+        Clock::time_point(Clock::duration(flight.end.load(std::memory_order_acquire))));
+  }
+  std::ranges::sort(flights);
   double seconds = 0;
   Clock::time_point covered{};
-  for (const Flight& flight : *flights_) {
-    const Clock::time_point end{Clock::duration(flight.end.load(std::memory_order_acquire))};
+  for (const auto& [start, end] : flights) {
     if (end <= covered) continue;
-    seconds += seconds_between(std::max(flight.start, covered), end);
+    seconds += seconds_between(std::max(start, covered), end);
     covered = end;
   }
   return seconds;
 }
 
-ExchangeRecord GradientReducer::finish() {
-  if (ready_ != static_cast<int>(position_.size())) {
-    throw std::logic_error(fmt::format("backward ended, and only {} of {} gradients are final",
-                                       ready_, position_.size()));
-  }
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    const Clock::time_point start = Clock::now();
-    if (sync_ == Sync::naive) start_next();
-    if (sync_ == Sync::flat) launch();
-    record_.waiting += seconds_since(start);
-    complete(i);
-  }
+ExchangeRecord GradientReducer::end_record() {
   const CommunicatorStatistics after = communicator_.statistics();
   record_.moved.sent = static_cast<double>(after.payload_bytes_sent - before_.payload_bytes_sent);
   record_.moved.received =
       static_cast<double>(after.payload_bytes_received - before_.payload_bytes_received);
-  if (record_.moved.sent + record_.moved.received > 0) record_.in_flight = seconds_in_flight();
+  if (record_.moved.sent + record_.moved.received == 0) record_.in_flight = 0;
   return record_;
+}
+
+std::unique_ptr<GradientReducer> make_reducer(Sync sync, Communicator& communicator,
+                                              Strategy& strategy,
+                                              const tensor::Parameters& parameters,
+                                              std::vector<Bucket> buckets, bool helps_in_backward) {
+  if (sync == Sync::prioritized) {
+    return std::make_unique<PriorityReducer>(communicator, strategy, parameters,
+                                             std::move(buckets));
+  }
+  return std::make_unique<BucketReducer>(communicator, strategy, parameters, std::move(buckets),
+                                         helps_in_backward, sync);
 }
 
 }  // namespace kolo::train

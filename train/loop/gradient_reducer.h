@@ -1,15 +1,10 @@
-// Gradient reducer: exchanges gradients while backward still runs.
+// Gradient reducer: exchanges gradients while backward still runs, and applies the updates.
 //
-// Backward reports each parameter whose gradient is final. When all gradients of a bucket are
-// final, its exchange starts, and runs while earlier layers compute. After backward, the reducer
-// waits for the buckets in order. It updates the parameters of each bucket when its exchange is
-// done, while later buckets are still in transfer.
-//
-// With Sync::naive and Sync::flat no exchange starts before the end of backward, and naive waits
-// for each bucket before it starts the next.
+// Backward reports each parameter whose gradient is final. The reducers differ in what they
+// exchange together and when: see bucket_reducer.h and priority_reducer.h.
 //
 // *Exposed* communication is the time that the training thread spends on it: starting exchanges,
-// making progress inside backward, and waiting afterwards. A bucket is *in flight* from its start
+// making progress inside forward and backward, and waiting. A bucket is *in flight* from its start
 // to its completion. The time in which any bucket is in flight, less the exposed time, is hidden.
 #pragma once
 
@@ -28,6 +23,7 @@ namespace kolo::train {
 
 // Measurements of one iteration, in seconds and bytes.
 struct ExchangeRecord {
+  double in_forward = 0;   // exposed: on the training thread, inside forward
   double in_backward = 0;  // exposed: on the training thread, inside backward
   double waiting = 0;      // exposed: on the training thread, after backward
   double in_flight = 0;    // any bucket was in flight; 0 if this rank moved no bytes
@@ -36,25 +32,61 @@ struct ExchangeRecord {
   Traffic formula;         // according to the strategy's formula
 };
 
+// One thread, the training thread, calls it. All references are borrowed.
 class GradientReducer {
  public:
-  // All references are borrowed. `helps_in_backward`: make progress at every gradient; needed
-  // unless a progress thread does it.
   GradientReducer(Communicator& communicator, Strategy& strategy,
-                  const tensor::Parameters& parameters, std::vector<Bucket> buckets,
-                  bool helps_in_backward, Sync sync = Sync::bucketed);
+                  const tensor::Parameters& parameters, std::vector<Bucket> buckets);
+  virtual ~GradientReducer() = default;
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
 
-  void begin(float learning_rate);
-  // The gradient hook. Throws std::logic_error if a parameter is not the next in arena order;
+  virtual void begin(float learning_rate) = 0;
+  // Hook of forward: returns when the parameter is up to date.
+  virtual void before_use(tensor::ParameterId) {}
+  // Hook of backward. Throws std::logic_error if a parameter is not the next in arena order;
   // std::runtime_error with rank, iteration and parameter if an element of its gradient is infinite
   // or not a number.
-  void gradient_ready(tensor::ParameterId id);
+  virtual void gradient_ready(tensor::ParameterId id) = 0;
   // Marks all gradients as final. For servers, and for workers without samples in this iteration.
-  void all_ready();
-  // Seconds spent in the hooks, inside backward, so far in this iteration.
+  virtual void all_ready() = 0;
+  // Ends the iteration. With `is_complete` all parameters are up to date when it returns; else some
+  // may be updated in the next forward, by before_use().
+  virtual ExchangeRecord finish(bool is_complete = true) = 0;
+  // Returns when all parameters are up to date. Call it before gradients are written other than by
+  // backward.
+  virtual void settle() {}
+
+  // Seconds spent in the hooks so far in this iteration, with updates of parameters.
+  double seconds_in_forward() const { return seconds_in_forward_; }
   double seconds_in_backward() const { return record_.in_backward; }
-  // Returns when all parameters are up to date.
-  ExchangeRecord finish();
+
+ protected:
+  // Begins the measurement of an iteration.
+  void begin_record();
+  // Checks the order and the numbers of a final gradient, and counts it.
+  void count_ready(tensor::ParameterId id);
+  // True if all gradients of bucket `i` are final.
+  bool is_full(std::size_t i) const;
+  Work start_exchange(std::size_t i);
+  // Applies bucket `i`, whose exchange is done.
+  void apply(std::size_t i);
+  void end_flight(std::size_t i, Clock::time_point now);
+  // Begins a round of exchanges, one for each bucket. No gradient is final yet.
+  void begin_exchanges();
+  // The union of the flights of all buckets, which all have ended.
+  double seconds_in_flight() const;
+  ExchangeRecord end_record();
+
+  Communicator& communicator_;
+  Strategy& strategy_;
+  const tensor::Parameters& parameters_;
+  const std::vector<Bucket> buckets_;
+  std::vector<int> position_;   // position of each parameter in arena order
+  int ready_ = 0;               // number of parameters whose gradients are final
+  std::int64_t iteration_ = 0;  // 1, 2, ...
+  ExchangeRecord record_;
+  double seconds_in_forward_ = 0;
 
  private:
   // Time in flight of one bucket. Its end is set by the thread that completes the exchange.
@@ -63,27 +95,18 @@ class GradientReducer {
     std::atomic<Clock::rep> end{0};  // 0: not known yet
   };
 
-  void launch();
-  void start_next();
   void require_finite(tensor::ParameterId id) const;
-  // Waits for bucket `i`, then applies it.
-  void complete(std::size_t i);
-  double seconds_in_flight() const;
 
-  Communicator& communicator_;
-  Strategy& strategy_;
-  const tensor::Parameters& parameters_;
-  std::vector<Bucket> buckets_;
-  std::vector<int> position_;  // position of each parameter in arena order
-  bool helps_in_backward_;
-  Sync sync_;
-  std::int64_t iteration_ = 0;  // 1, 2, ...
-  std::vector<Work> works_;     // one per started bucket
   std::shared_ptr<std::vector<Flight>>
-      flights_;    // one per bucket; also held by exchanges in flight
-  int ready_ = 0;  // number of parameters whose gradients are final
+      flights_;  // one per bucket; also held by exchanges in flight
   CommunicatorStatistics before_;
-  ExchangeRecord record_;
 };
+
+// The reducer of a rung of synchronization. `helps_in_backward`: make progress at every gradient;
+// needed unless a progress thread does it. Collective for Sync::prioritized.
+std::unique_ptr<GradientReducer> make_reducer(Sync sync, Communicator& communicator,
+                                              Strategy& strategy,
+                                              const tensor::Parameters& parameters,
+                                              std::vector<Bucket> buckets, bool helps_in_backward);
 
 }  // namespace kolo::train

@@ -45,6 +45,8 @@ BucketSizes bucket_sizes(const Options& options) {
       return kOneParameterEach;
     case Sync::flat:
       return kAllParameters;
+    case Sync::prioritized:
+      return kPriorityBuckets;
     case Sync::bucketed:
       break;
   }
@@ -62,8 +64,8 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
                        static_cast<std::int64_t>(setup_.network().parameters().values().size()),
                        bucket_sizes(options))),
       strategy_(make_strategy(setup_.arm(), strategy_context(setup_, communicator, buckets_))),
-      reducer_(communicator, *strategy_, setup_.network().parameters(), buckets_,
-               !options.progress_thread, setup_.arm().sync),
+      reducer_(make_reducer(setup_.arm().sync, communicator, *strategy_,
+                            setup_.network().parameters(), buckets_, !options.progress_thread)),
       guard_(communicator, setup_.network().parameters(), options.ranks) {
   if (setup_.is_worker()) {
     LoaderSettings settings;
@@ -95,12 +97,14 @@ void Trainer::train_epoch(int epoch) {
   const std::int64_t end = std::min(per_epoch * epoch, setup_.iterations());
   double cpu_before = cpu_seconds();
   while (static_cast<std::int64_t>(iterations_.size()) < end) {
-    reducer_.begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
-    iterations_.push_back(setup_.is_worker() ? train_iteration() : serve_iteration());
-    training_seconds_ += iterations_.back().wall;
-    const auto done = static_cast<std::int64_t>(iterations_.size());
+    reducer_->begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
+    const auto done = static_cast<std::int64_t>(iterations_.size()) + 1;
     const std::int64_t every = setup_.options().hash_every;
-    if (done == setup_.iterations() || (every > 0 && done % every == 0)) {
+    const bool is_checked = done == setup_.iterations() || (every > 0 && done % every == 0);
+    const bool is_complete = is_checked || done == end;  // evaluation follows
+    iterations_.push_back(setup_.is_worker() ? train_iteration(is_complete) : serve_iteration());
+    training_seconds_ += iterations_.back().wall;
+    if (is_checked) {
       cpu_seconds_ += cpu_seconds() - cpu_before;
       prove_equal();
       cpu_before = cpu_seconds();
@@ -110,7 +114,7 @@ void Trainer::train_epoch(int epoch) {
   cpu_seconds_ += cpu_seconds() - cpu_before;
 }
 
-IterationRecord Trainer::train_iteration() {
+IterationRecord Trainer::train_iteration(bool is_complete) {
   IterationRecord iteration;
   const Clock::time_point start = Clock::now();
   if (!loader_->next(batch_)) throw std::logic_error("the data ended before the last iteration");
@@ -119,8 +123,9 @@ IterationRecord Trainer::train_iteration() {
     order_hash_ += order_mark(iterations_.size(), sample);
   }
   forward_and_backward(iteration);
-  iteration.exchange = reducer_.finish();
-  part_of(iteration, Part::exposed) = iteration.exchange.in_backward + iteration.exchange.waiting;
+  iteration.exchange = reducer_->finish(is_complete);
+  part_of(iteration, Part::exposed) =
+      iteration.exchange.in_forward + iteration.exchange.in_backward + iteration.exchange.waiting;
   part_of(iteration, Part::optimizer) = iteration.exchange.optimizer;
   iteration.wall = seconds_since(start);
   settle_parts(iteration);
@@ -130,19 +135,21 @@ IterationRecord Trainer::train_iteration() {
 void Trainer::forward_and_backward(IterationRecord& iteration) {
   tensor::Network& network = setup_.network();
   if (batch_.samples.empty()) {  // an empty share of a short last batch
+    reducer_->settle();
     std::ranges::fill(network.parameters().gradients(), 0.0f);
-    reducer_.all_ready();
+    reducer_->all_ready();
     return;
   }
   const Clock::time_point start = Clock::now();
-  const tensor::Outcome outcome =
-      network.forward({batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
-                      tensor::Mode::training);
+  const tensor::Outcome outcome = network.forward(
+      {batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
+      tensor::Mode::training, [this](tensor::ParameterId id) { reducer_->before_use(id); });
   require_finite(outcome.loss, "training");
   const Clock::time_point middle = Clock::now();
-  network.backward([this](tensor::ParameterId id) { reducer_.gradient_ready(id); });
-  part_of(iteration, Part::forward) = seconds_between(start, middle);
-  part_of(iteration, Part::backward) = seconds_since(middle) - reducer_.seconds_in_backward();
+  network.backward([this](tensor::ParameterId id) { reducer_->gradient_ready(id); });
+  part_of(iteration, Part::forward) =
+      seconds_between(start, middle) - reducer_->seconds_in_forward();
+  part_of(iteration, Part::backward) = seconds_since(middle) - reducer_->seconds_in_backward();
   iteration.samples = outcome.samples;
   iteration.loss = outcome.loss;
   iteration.correct = outcome.correct;
@@ -160,8 +167,8 @@ void Trainer::require_finite(double loss, const char* which) const {
 IterationRecord Trainer::serve_iteration() {
   IterationRecord iteration;
   const Clock::time_point start = Clock::now();
-  reducer_.all_ready();
-  iteration.exchange = reducer_.finish();
+  reducer_->all_ready();
+  iteration.exchange = reducer_->finish();
   part_of(iteration, Part::exposed) = iteration.exchange.waiting;
   iteration.wall = seconds_since(start);
   settle_parts(iteration);

@@ -27,7 +27,8 @@ class Trainer {
 
  private:
   void train_epoch(int epoch);
-  IterationRecord train_iteration();
+  // `is_complete`: all parameters must be up to date at its end.
+  IterationRecord train_iteration(bool is_complete);
   IterationRecord serve_iteration();
   void forward_and_backward(IterationRecord& iteration);
   void require_finite(double loss, const char* which) const;
@@ -43,7 +44,7 @@ class Trainer {
   TrainingSetup setup_;
   std::vector<Bucket> buckets_;
   std::unique_ptr<Strategy> strategy_;
-  GradientReducer reducer_;
+  std::unique_ptr<GradientReducer> reducer_;
   ReplicaGuard guard_;
   std::unique_ptr<Loader> loader_;  // workers only
   Minibatch batch_;

@@ -33,7 +33,7 @@ constexpr std::array<Meaning, 13> kMeanings{{
     {"exposed communication",
      "the training thread's time for communication: starting exchanges, making progress "
      "inside backward, and "
-     "waiting afterwards, also for a slower worker"},
+     "waiting afterwards (or inside the next forward), also for a slower worker"},
     {"optimizer", "applying the update, or copying parameters that a server has updated"},
     {"hidden communication",
      "the time in which any bucket of the worker was in flight, minus exposed communication: the "

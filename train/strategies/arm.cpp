@@ -199,7 +199,8 @@ std::string list_of_strategies() {
   }
   return text +
          "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
-         "ps:optimizer=server; the others take sync: ring:sync=naive, flat, overlap, bucketed";
+         "ps:optimizer=server; the others take sync: ring:sync=naive, flat, overlap, bucketed, "
+         "prioritized";
 }
 
 std::string Arm::name() const {

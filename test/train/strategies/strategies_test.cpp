@@ -13,7 +13,7 @@
 #include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 #include "test/train/tiny_network.h"
-#include "train/loop/gradient_reducer.h"
+#include "train/loop/bucket_reducer.h"
 #include "train/loop/hash.h"
 
 namespace {
@@ -33,27 +33,34 @@ struct Result {
 
 BucketSizes sizes_of(const Arm& arm) {
   if (arm.sync == Sync::flat) return kAllParameters;
-  return arm.sync == Sync::bucketed ? kSmallBuckets : kOneParameterEach;
+  const bool has_buckets = arm.sync == Sync::bucketed || arm.sync == Sync::prioritized;
+  return has_buckets ? kSmallBuckets : kOneParameterEach;
 }
 
 void run_backward(tensor::Network& network, train::GradientReducer& reducer, OrderRange share,
                   std::int64_t global) {
   if (share.count == 0) {
+    reducer.settle();
     for (float& gradient : network.parameters().gradients()) gradient = 0;
     reducer.all_ready();
     return;
   }
   const test::Samples samples = test::make_samples(share);
   network.forward({samples.images, samples.labels, static_cast<double>(global)},
-                  tensor::Mode::training);
+                  tensor::Mode::training, [&](tensor::ParameterId id) { reducer.before_use(id); });
   network.backward([&](tensor::ParameterId id) { reducer.gradient_ready(id); });
 }
 
-void expect_bytes(const ExchangeRecord& record, std::size_t buckets, int workers) {
-  const double allowed = 8.0 * static_cast<double>(buckets) * workers;
-  expect(std::abs(record.moved.sent - record.formula.sent) <= allowed,
-         "bytes sent are those of the formula");
-  expect(std::abs(record.moved.received - record.formula.received) <= allowed,
+void add(Traffic& sum, const Traffic& more) {
+  sum.sent += more.sent;
+  sum.received += more.received;
+}
+
+void expect_bytes(const Traffic& moved, const Traffic& formula, std::size_t exchanges,
+                  int workers) {
+  const double allowed = 8.0 * static_cast<double>(exchanges) * workers;
+  expect(std::abs(moved.sent - formula.sent) <= allowed, "bytes sent are those of the formula");
+  expect(std::abs(moved.received - formula.received) <= allowed,
          "bytes received are those of the formula");
 }
 
@@ -74,20 +81,25 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
                      static_cast<std::int64_t>(parameters.values().size()), sizes_of(arm));
     const auto strategy = make_strategy(
         arm, {communicator, parameters, workers, {0.9f, 0.01f, false}, buckets, is_invariant});
-    train::GradientReducer reducer(communicator, *strategy, parameters, buckets, helps_in_backward,
-                                   arm.sync);
+    const auto reducer =
+        make_reducer(arm.sync, communicator, *strategy, parameters, buckets, helps_in_backward);
     std::int64_t begin = 0;
-    for (const std::int64_t global : kGlobalBatches) {
-      reducer.begin(0.05f);
+    Traffic moved, formula;
+    for (std::size_t i = 0; i < kGlobalBatches.size(); ++i) {
+      const std::int64_t global = kGlobalBatches[i];
+      reducer->begin(0.05f);
       if (communicator.rank() < workers) {
-        run_backward(network, reducer, share_of({begin, global}, communicator.rank(), workers),
+        run_backward(network, *reducer, share_of({begin, global}, communicator.rank(), workers),
                      global);
       } else {
-        reducer.all_ready();
+        reducer->all_ready();
       }
-      expect_bytes(reducer.finish(), buckets.size(), workers);
+      const ExchangeRecord record = reducer->finish(i + 1 == kGlobalBatches.size());
+      add(moved, record.moved);
+      add(formula, record.formula);
       begin += global;
     }
+    expect_bytes(moved, formula, kGlobalBatches.size() * buckets.size(), workers);
     const std::scoped_lock lock(mutex);
     if (communicator.rank() < workers)
       hashes[static_cast<std::size_t>(communicator.rank())] = hash_of(parameters.values());
@@ -118,6 +130,7 @@ const std::vector<std::string> kArms{"ring",
                                      "ring:sync=naive",
                                      "ring:sync=flat",
                                      "ring:sync=overlap",
+                                     "ring:sync=prioritized",
                                      "tree",
                                      "tree:sync=flat",
                                      "hierarchical",
@@ -212,8 +225,7 @@ TEST_CASE("naive and flat start after backward, overlap and buckets during it") 
           ranges_in_arena(network.parameters()),
           static_cast<std::int64_t>(network.parameters().values().size()), sizes_of(arm));
       CountingStrategy strategy(communicator);
-      train::GradientReducer reducer(communicator, strategy, network.parameters(), buckets, true,
-                                     rung.sync);
+      BucketReducer reducer(communicator, strategy, network.parameters(), buckets, true, rung.sync);
       reducer.begin(0.1f);
       run_backward(network, reducer, {0, 4}, 4);
       expect(strategy.started == rung.during_backward, "exchanges that start during backward");
@@ -234,7 +246,7 @@ TEST_CASE("the time in flight is within the iteration, and covers the wait after
                      static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
     const auto strategy =
         make_strategy(parse_arms("ring", {}).front(), {communicator, parameters, 2, {}, buckets});
-    train::GradientReducer reducer(communicator, *strategy, parameters, buckets, true);
+    BucketReducer reducer(communicator, *strategy, parameters, buckets, true);
     const auto start = Clock::now();
     reducer.begin(0.1f);
     run_backward(network, reducer, {communicator.rank() * 2, 2}, 4);
@@ -243,6 +255,72 @@ TEST_CASE("the time in flight is within the iteration, and covers the wait after
     expect(record.in_flight > 0, "two ranks send");
     expect(record.in_flight <= wall, "the time in flight is part of the iteration");
   });
+}
+
+namespace {
+
+// A ring that notes the order of its exchanges.
+class NotingStrategy final : public Strategy {
+ public:
+  explicit NotingStrategy(std::unique_ptr<Strategy> ring) : ring_(std::move(ring)) {}
+  void begin_iteration(float learning_rate) override { ring_->begin_iteration(learning_rate); }
+  Work exchange(std::size_t i) override {
+    order.push_back(i);
+    return ring_->exchange(i);
+  }
+  void apply(std::size_t i) override { ring_->apply(i); }
+  Traffic traffic(std::int64_t elements) const override { return ring_->traffic(elements); }
+
+  std::vector<std::size_t> order;
+
+ private:
+  std::unique_ptr<Strategy> ring_;
+};
+
+// The order of exchanges on each rank, where gradients become final one by one on rank `slow`, and
+// all at once on the others.
+std::vector<std::vector<std::size_t>> orders_with_slow(int slow) {
+  constexpr int kRanks = 3;
+  std::vector<std::vector<std::size_t>> orders(kRanks);
+  test::run_ranks(kRanks, "inproc", [&](Communicator& communicator) {
+    tensor::Network network = test::make_tiny_network(3);
+    tensor::Parameters& parameters = network.parameters();
+    const auto buckets =
+        plan_buckets(ranges_in_arena(parameters),
+                     static_cast<std::int64_t>(parameters.values().size()), kOneParameterEach);
+    Arm arm;
+    NotingStrategy strategy(make_strategy(arm, {communicator, parameters, kRanks, {}, buckets}));
+    const auto reducer =
+        make_reducer(Sync::prioritized, communicator, strategy, parameters, buckets, true);
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      reducer->begin(0.1f);
+      if (communicator.rank() == slow) {
+        reducer->settle();
+        for (const tensor::ParameterId id : parameters.arena_order()) reducer->gradient_ready(id);
+      } else {
+        reducer->all_ready();
+      }
+      reducer->finish(iteration == 2);
+    }
+    orders[static_cast<std::size_t>(communicator.rank())] = strategy.order;
+  });
+  return orders;
+}
+
+}  // namespace
+
+TEST_CASE("priorities: all ranks exchange in the order of rank 0, the first layers first") {
+  const auto orders = orders_with_slow(1);
+  const std::size_t parameters = orders[0].size() / 3;
+  for (const auto& order : orders) CHECK(order == orders[0]);
+  for (std::size_t i = 0; i < parameters; ++i)  // all were full on rank 0: the last bucket first
+    CHECK(orders[0][i] == parameters - 1 - i);
+}
+
+TEST_CASE("priorities: ranks start together where gradients become final later on rank 0") {
+  const auto orders = orders_with_slow(0);
+  for (const auto& order : orders) CHECK(order == orders[0]);
+  CHECK(orders[0].front() == 0);  // the only full one at that time
 }
 
 TEST_CASE("a gradient that is not finite is reported with rank, iteration and parameter") {
@@ -257,7 +335,7 @@ TEST_CASE("a gradient that is not finite is reported with rank, iteration and pa
           plan_buckets(ranges_in_arena(parameters),
                        static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
       CountingStrategy strategy(communicator);
-      train::GradientReducer reducer(communicator, strategy, parameters, buckets, true);
+      BucketReducer reducer(communicator, strategy, parameters, buckets, true);
       reducer.begin(0.1f);
       const tensor::ParameterId first = parameters.arena_order().front();
       parameters.gradient(first)[3] = bad;
