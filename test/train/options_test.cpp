@@ -147,8 +147,7 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--ranks", "2,4"}, "from 1 to 1024, one at a time, got '2,4'");
   refuses({"train", "--model", "resnet"}, "; did you mean resnet50?");
   refuses({"train", "--strategies", "rign"}, "; did you mean ring?");
-  refuses({"train", "--strategies", "ring:sync=naiv"},
-          "bucketed, prioritized; did you mean naive?");
+  refuses({"train", "--strategies", "ring:sync=naiv"}, "prioritized, fusion; did you mean naive?");
   refuses({"train", "--strategies", "ring:snyc=naive"}, "ring takes sync=naive, sync=flat");
   refuses({"train", "--strategies", "tree:servers=2"}, "arms may differ in their strategy only");
   refuses({"train", "--strategies", "ps:sync=flat"}, "arms may differ in their strategy only");

@@ -9,7 +9,7 @@
 namespace kolo::train {
 
 BucketReducer::BucketReducer(Communicator& communicator, Strategy& strategy,
-                             const tensor::Parameters& parameters, std::vector<Bucket> buckets,
+                             tensor::Parameters& parameters, std::vector<Bucket> buckets,
                              bool helps_in_backward, Sync sync)
     : GradientReducer(communicator, strategy, parameters, std::move(buckets)),
       helps_in_backward_(helps_in_backward),

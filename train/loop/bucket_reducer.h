@@ -15,9 +15,8 @@ namespace kolo::train {
 class BucketReducer final : public GradientReducer {
  public:
   // `helps_in_backward`: make progress at every gradient; needed unless a progress thread does it.
-  BucketReducer(Communicator& communicator, Strategy& strategy,
-                const tensor::Parameters& parameters, std::vector<Bucket> buckets,
-                bool helps_in_backward, Sync sync = Sync::bucketed);
+  BucketReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
+                std::vector<Bucket> buckets, bool helps_in_backward, Sync sync = Sync::bucketed);
 
   void begin(float learning_rate) override;
   void gradient_ready(tensor::ParameterId id) override;

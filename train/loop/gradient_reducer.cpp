@@ -7,13 +7,14 @@
 #include <stdexcept>
 
 #include "train/loop/bucket_reducer.h"
+#include "train/loop/fusion_reducer.h"
 #include "train/loop/priority_reducer.h"
 #include "train/loop/seconds.h"
 
 namespace kolo::train {
 
 GradientReducer::GradientReducer(Communicator& communicator, Strategy& strategy,
-                                 const tensor::Parameters& parameters, std::vector<Bucket> buckets)
+                                 tensor::Parameters& parameters, std::vector<Bucket> buckets)
     : communicator_(communicator),
       strategy_(strategy),
       parameters_(parameters),
@@ -65,8 +66,16 @@ bool GradientReducer::is_full(std::size_t i) const {
   return ready_ >= buckets_[i].first_parameter + buckets_[i].parameters;
 }
 
+std::span<float> GradientReducer::gradients_of(std::size_t i) {
+  const tensor::Range range = buckets_[i].range;
+  return parameters_.gradients().subspan(static_cast<std::size_t>(range.begin),
+                                         static_cast<std::size_t>(range.count));
+}
+
+void GradientReducer::begin_flight(std::size_t i) { (*flights_)[i].start = Clock::now(); }
+
 Work GradientReducer::start_exchange(std::size_t i) {
-  (*flights_)[i].start = Clock::now();
+  begin_flight(i);
   Work work = strategy_.exchange(i);
   work.when_done([flights = flights_, i](const Error*) {
     (*flights)[i].end.store(Clock::now().time_since_epoch().count(), std::memory_order_release);
@@ -122,12 +131,14 @@ ExchangeRecord GradientReducer::end_record() {
 }
 
 std::unique_ptr<GradientReducer> make_reducer(Sync sync, Communicator& communicator,
-                                              Strategy& strategy,
-                                              const tensor::Parameters& parameters,
+                                              Strategy& strategy, tensor::Parameters& parameters,
                                               std::vector<Bucket> buckets, bool helps_in_backward) {
   if (sync == Sync::prioritized) {
     return std::make_unique<PriorityReducer>(communicator, strategy, parameters,
                                              std::move(buckets));
+  }
+  if (sync == Sync::fusion) {
+    return std::make_unique<FusionReducer>(communicator, strategy, parameters, std::move(buckets));
   }
   return std::make_unique<BucketReducer>(communicator, strategy, parameters, std::move(buckets),
                                          helps_in_backward, sync);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -35,8 +36,8 @@ struct ExchangeRecord {
 // One thread, the training thread, calls it. All references are borrowed.
 class GradientReducer {
  public:
-  GradientReducer(Communicator& communicator, Strategy& strategy,
-                  const tensor::Parameters& parameters, std::vector<Bucket> buckets);
+  GradientReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
+                  std::vector<Bucket> buckets);
   virtual ~GradientReducer() = default;
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
@@ -68,9 +69,11 @@ class GradientReducer {
   void count_ready(tensor::ParameterId id);
   // True if all gradients of bucket `i` are final.
   bool is_full(std::size_t i) const;
+  std::span<float> gradients_of(std::size_t i);
   Work start_exchange(std::size_t i);
   // Applies bucket `i`, whose exchange is done.
   void apply(std::size_t i);
+  void begin_flight(std::size_t i);
   void end_flight(std::size_t i, Clock::time_point now);
   // Begins a round of exchanges, one for each bucket. No gradient is final yet.
   void begin_exchanges();
@@ -80,7 +83,7 @@ class GradientReducer {
 
   Communicator& communicator_;
   Strategy& strategy_;
-  const tensor::Parameters& parameters_;
+  tensor::Parameters& parameters_;
   const std::vector<Bucket> buckets_;
   std::vector<int> position_;   // position of each parameter in arena order
   int ready_ = 0;               // number of parameters whose gradients are final
@@ -103,10 +106,10 @@ class GradientReducer {
 };
 
 // The reducer of a rung of synchronization. `helps_in_backward`: make progress at every gradient;
-// needed unless a progress thread does it. Collective for Sync::prioritized.
+// needed unless a progress thread does it. Collective for Sync::prioritized
+// and Sync::fusion.
 std::unique_ptr<GradientReducer> make_reducer(Sync sync, Communicator& communicator,
-                                              Strategy& strategy,
-                                              const tensor::Parameters& parameters,
+                                              Strategy& strategy, tensor::Parameters& parameters,
                                               std::vector<Bucket> buckets, bool helps_in_backward);
 
 }  // namespace kolo::train

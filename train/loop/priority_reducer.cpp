@@ -10,7 +10,7 @@
 namespace kolo::train {
 
 PriorityReducer::PriorityReducer(Communicator& communicator, Strategy& strategy,
-                                 const tensor::Parameters& parameters, std::vector<Bucket> buckets)
+                                 tensor::Parameters& parameters, std::vector<Bucket> buckets)
     : GradientReducer(communicator, strategy, parameters, std::move(buckets)),
       control_(communicator.duplicate()),
       bucket_of_(position_.size()),

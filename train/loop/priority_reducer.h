@@ -28,8 +28,8 @@ class PriorityReducer final : public GradientReducer {
   static constexpr std::size_t kInFlight = 2;
 
   // Collective: makes the communicator of the decisions.
-  PriorityReducer(Communicator& communicator, Strategy& strategy,
-                  const tensor::Parameters& parameters, std::vector<Bucket> buckets);
+  PriorityReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
+                  std::vector<Bucket> buckets);
 
   void begin(float learning_rate) override;
   void before_use(tensor::ParameterId id) override;

@@ -42,6 +42,7 @@ BucketSizes bucket_sizes(const Options& options) {
   switch (options.arms.front().sync) {
     case Sync::naive:
     case Sync::overlap:
+    case Sync::fusion:
       return kOneParameterEach;
     case Sync::flat:
       return kAllParameters;

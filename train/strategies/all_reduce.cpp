@@ -51,12 +51,12 @@ class AllReduce final : public Strategy {
                                                                  : algorithm_of(arm)),
         sgd_(context_.sgd, 0, static_cast<std::int64_t>(context_.parameters.values().size())) {}
 
-  Work exchange(std::size_t i) override {
-    float* gradients = gradients_of(i).data();
+  Work exchange(std::size_t i) override { return exchange_buffer(gradients_of(i)); }
+
+  Work exchange_buffer(std::span<float> gradients) override {
     CallOptions call;
     call.algorithm = algorithm_;
-    return context_.communicator.all_reduce_async(
-        {gradients, gradients_of(i).size(), ElementType::kFloat32}, ReduceOp::kSum, call);
+    return context_.communicator.all_reduce_async(gradients, ReduceOp::kSum, call);
   }
 
   void apply(std::size_t i) override {

@@ -200,7 +200,7 @@ std::string list_of_strategies() {
   return text +
          "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
          "ps:optimizer=server; the others take sync: ring:sync=naive, flat, overlap, bucketed, "
-         "prioritized";
+         "prioritized, fusion";
 }
 
 std::string Arm::name() const {

@@ -16,16 +16,17 @@ namespace kolo::train {
 
 // When an arm of all-reduce exchanges gradients, and in what pieces.
 enum class Sync {
-  naive,       // after backward: one parameter after the other
-  flat,        // after backward: all gradients at once
-  overlap,     // during backward: each parameter as soon as its gradient is final
-  bucketed,    // during backward: buckets of several parameters
-  prioritized  // small buckets, the first layers first, until the next forward needs them
+  naive,        // after backward: one parameter after the other
+  flat,         // after backward: all gradients at once
+  overlap,      // during backward: each parameter as soon as its gradient is final
+  bucketed,     // during backward: buckets of several parameters
+  prioritized,  // small buckets, the first layers first, until the next forward needs them
+  fusion        // gradients that are final on all ranks, copied into one buffer, once per cycle
 };
 
 // The words of `sync=`, in the order of the enumeration.
-inline constexpr std::array<std::string_view, 5> kSyncNames{"naive", "flat", "overlap", "bucketed",
-                                                            "prioritized"};
+inline constexpr std::array<std::string_view, 6> kSyncNames{"naive",    "flat",        "overlap",
+                                                            "bucketed", "prioritized", "fusion"};
 
 // Placement of the parameter server's shards.
 enum class ServerPlacement {

@@ -25,6 +25,10 @@ constexpr std::array<Row, 5> kTable{{
 
 }  // namespace
 
+Work Strategy::exchange_buffer(std::span<float>) {
+  throw std::logic_error("this strategy exchanges ranges of the arena only");
+}
+
 std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context) {
   for (const Row& row : kTable) {
     if (row.name == arm.strategy) return row.make(arm, std::move(context));

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -49,6 +50,10 @@ class Strategy {
   // Starts the exchange of bucket `i`, whose gradients are final on this rank. Called in order, on
   // all ranks, including servers.
   virtual Work exchange(std::size_t i) = 0;
+
+  // Sums `gradients`, which are no part of the arena, over the workers, in place. Throws
+  // std::logic_error if the strategy has servers.
+  virtual Work exchange_buffer(std::span<float> gradients);
 
   // Called when the exchange of bucket `i` is done: updates this worker's parameters. Does nothing
   // on servers.

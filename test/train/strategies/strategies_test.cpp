@@ -131,6 +131,7 @@ const std::vector<std::string> kArms{"ring",
                                      "ring:sync=flat",
                                      "ring:sync=overlap",
                                      "ring:sync=prioritized",
+                                     "ring:sync=fusion",
                                      "tree",
                                      "tree:sync=flat",
                                      "hierarchical",
@@ -268,10 +269,15 @@ class NotingStrategy final : public Strategy {
     order.push_back(i);
     return ring_->exchange(i);
   }
+  Work exchange_buffer(std::span<float> gradients) override {
+    ++fused;
+    return ring_->exchange_buffer(gradients);
+  }
   void apply(std::size_t i) override { ring_->apply(i); }
   Traffic traffic(std::int64_t elements) const override { return ring_->traffic(elements); }
 
   std::vector<std::size_t> order;
+  int fused = 0;  // exchanges of a buffer
 
  private:
   std::unique_ptr<Strategy> ring_;
@@ -321,6 +327,33 @@ TEST_CASE("priorities: ranks start together where gradients become final later o
   const auto orders = orders_with_slow(0);
   for (const auto& order : orders) CHECK(order == orders[0]);
   CHECK(orders[0].front() == 0);  // the only full one at that time
+}
+
+TEST_CASE("fusion: gradients that are final on all ranks are reduced together") {
+  test::run_ranks(3, "inproc", [](Communicator& communicator) {
+    tensor::Network network = test::make_tiny_network(3);
+    tensor::Parameters& parameters = network.parameters();
+    const auto buckets =
+        plan_buckets(ranges_in_arena(parameters),
+                     static_cast<std::int64_t>(parameters.values().size()), kOneParameterEach);
+    Arm arm;
+    NotingStrategy strategy(make_strategy(arm, {communicator, parameters, 3, {}, buckets}));
+    const auto reducer =
+        make_reducer(Sync::fusion, communicator, strategy, parameters, buckets, true);
+    for (int iteration = 0; iteration < 3; ++iteration) {
+      for (float& gradient : parameters.gradients()) gradient = 1;
+      reducer->begin(0.1f);
+      if (communicator.rank() == 1) {  // there gradients become final one by one
+        for (const tensor::ParameterId id : parameters.arena_order()) reducer->gradient_ready(id);
+      } else {
+        reducer->all_ready();
+      }
+      reducer->finish();
+      for (const float sum : parameters.gradients()) expect(sum == 3, "the sum of three ranks");
+    }
+    expect(strategy.fused >= 3, "every iteration reduces");
+    expect(strategy.fused < 3 * static_cast<int>(buckets.size()), "gradients are fused");
+  });
 }
 
 TEST_CASE("a gradient that is not finite is reported with rank, iteration and parameter") {
