@@ -25,8 +25,8 @@ namespace kolo {
 // such elements, pass their bytes: std::as_writable_bytes(span).
 inline constexpr auto kUserElement = static_cast<ElementType>(0xff);
 
-// Contiguous elements that stay where they are after the call: a span, or a vector or an array with
-// a name.
+// Contiguous range of trivially copyable elements. The memory must outlive the range object, so a
+// temporary vector or array is rejected; a span, and a vector or array in a variable, are accepted.
 template <typename Range>
 concept ElementRange = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
                        std::ranges::borrowed_range<Range> &&

@@ -270,8 +270,9 @@ class Communicator {
   Work scatter_v_async(const ConstBuffer& all, const Buffer& share, Counts counts, int root = 0,
                        const CallOptions& call = {});
 
-  // `in` holds gives[p] elements for rank p; `out` gets gets[p] elements from rank p, which must
-  // pass the same number. Not in place, since the two lengths may differ.
+  // `in` holds gives[p] elements for rank p, and `out` receives gets[p] elements from rank p, both
+  // in the order of ranks. gets[p] must equal the number that rank p gives to this rank. `in` and
+  // `out` must not be the same memory, since the two lengths may differ.
   void all_to_all_v(const ConstBuffer& in, Counts gives, const Buffer& out, Counts gets,
                     const CallOptions& call = {});
   Work all_to_all_v_async(const ConstBuffer& in, Counts gives, const Buffer& out, Counts gets,

@@ -49,11 +49,11 @@ struct StepProfile {
   std::uint64_t steps = 0;  // segments
   std::uint64_t bytes = 0;  // of those segments
   double worked_us = 0;     // inside the step: copying, reducing, calls of the transport
-  // From the first try of a step, which found no segment or no credit, to the successful one. On
-  // streams: from the first try that found the peer's host late. That host had not enqueued its
-  // part yet, or had not read this rank's last call headers. Call headers arrive beside the calls,
-  // which wait for them only if this rank is too far ahead. So the time from the start of an
-  // operation to the arrival of its headers is not a wait, and is not counted.
+  // Time from the first try of a step to the try that succeeds; 0 if the first one does. A try
+  // fails if there is no segment or no credit. On streams it fails if the channel says "not now"
+  // (StreamChannel), for example because the peer's host has not enqueued its part yet, or has not
+  // read this rank's earlier call headers. A rank normally enqueues an operation before the peers'
+  // call headers arrive, so the time until they arrive is not counted.
   double waited_us = 0;
 };
 

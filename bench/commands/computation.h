@@ -1,9 +1,9 @@
-// A computation with known length and result, to run while an operation is in flight.
+// A computation with known duration and result, to run while an operation is in flight.
 //
-// It uses a core's vector units and 4 KiB of data, so it takes no memory bandwidth from the
-// operation. Every element is stepped by the same linear congruence modulo 2^32 (the constants of
-// Numerical Recipes). Its n-th iterate has a closed form, so the result is checked without
-// repeating the work.
+// It uses a core's vector units and 4 KiB of data. The data stays in the L1 cache, so the
+// computation takes no memory bandwidth from the operation. Every element is one linear
+// congruential generator modulo 2^32 (the constants of Numerical Recipes). The value after n rounds
+// has a closed form, so the result is checked without repeating the work.
 #pragma once
 
 #include <array>

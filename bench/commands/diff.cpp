@@ -212,8 +212,9 @@ std::string setting_text(const Point& point) {
   return words.empty() ? "" : fmt::format(" ({})", fmt::join(words, ", "));
 }
 
-// The old row for a new point: the same point, or the only one that differs in the algorithm alone.
-// The latter applies only if the new file does not have the old row's point.
+// The row of the old file to compare with `point` of the new file; end() if there is none. It is
+// the row with the same point. If there is none, it is the only old row that differs in the
+// algorithm alone, among those whose point the new file does not have.
 Rows::const_iterator find_before(const Rows& old_rows, const Rows& new_rows, const Point& point) {
   if (const auto same = old_rows.find(point); same != old_rows.end()) return same;
   auto found = old_rows.end();

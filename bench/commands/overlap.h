@@ -48,8 +48,9 @@ double hidden(double alone_us, double compute_us, double together_us);
 
 std::string json_line(const OverlapRow& row);
 
-// The measured libraries: kolo with and without a progress thread, alone and beside a computation.
-// Collective over the job. measure_overlap expects their types.
+// The four measured libraries, all of them kolo: the operation alone, and the operation during a
+// computation with each kind of Progress. Collective over the job. Only these objects can be passed
+// to measure_overlap.
 std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& request);
 
 // Measures one size; the same rows on every rank. `libraries` must come from make_overlapped.

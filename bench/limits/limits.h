@@ -78,8 +78,8 @@ struct MessagesFloor {
                             // not checked
 };
 
-// Whether a floor is known: not for windows below 8 bytes (each rank needs a float) or above 256
-// MiB.
+// True if a floor can be measured. A window needs at least 8 bytes (one float per rank) and at most
+// 256 MiB. For latency, one byte per message is enough.
 bool has_floor(const MessagesRequest& request);
 
 MessagesFloor shared_memory_floor(const MessagesRequest& request, double seconds);

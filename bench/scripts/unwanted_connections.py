@@ -159,7 +159,7 @@ class Strangers:
 
 
 class Elsewhere:
-    """Listeners of a process outside the job, which accepts and closes."""
+    """Listeners of a process outside the job; it accepts every connection and closes it."""
 
     def __init__(self):
         self.listeners = [socket.create_server(("127.0.0.1", 0), backlog=1024) for _ in range(DOORS)]

@@ -7,7 +7,7 @@
 
 namespace kolo {
 
-// Input of the root and output of all: `count` elements, one chunk. Input and output are the same
+// Every rank ends with the root's `count` elements, as one chunk. Input and output are the same
 // memory.
 Schedule binomial_tree_broadcast(const ScheduleRequest& request);
 

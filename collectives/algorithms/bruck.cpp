@@ -29,8 +29,10 @@ using namespace steps;
 
 namespace {
 
-// In place: whether the chunk of distance `j` leaves too late. It leaves in the round of its lowest
-// bit. The chunk that takes its place arrives in the round of its own distance's highest bit.
+// For in-place calls: true if the chunk of distance `j` would be overwritten before it is sent. It
+// is sent in the round of the lowest set bit of j. The chunk of distance size - j overwrites it, in
+// the round of the highest set bit of size - j. Within a round, chunks move in the order of their
+// distances.
 bool leaves_late(int j, int size) {
   const int leaves = j & -j;
   const int taker = size - j;

@@ -1,8 +1,9 @@
 // Dissemination barrier.
 //
-// Idea. In round k every rank sends a word to the rank 2^k places to its right, and waits for one
-// from the rank 2^k places to its left. After round k a rank knows that 2^(k+1) ranks have entered;
-// after ceil(log2(n)) rounds it knows it of all. There is no root and no second phase.
+// Idea. In round k every rank sends one element to the rank 2^k places to its right, and waits for
+// one from the rank 2^k places to its left. After round k a rank knows that 2^(k+1) ranks have
+// entered the barrier, itself included. After ceil(log2(n)) rounds it knows that all ranks have
+// entered. There is no root and no second phase.
 //
 // Cost. ceil(log2(n)) hops, and one message per rank and round.
 //

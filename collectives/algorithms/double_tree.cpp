@@ -1,21 +1,23 @@
 // Double binary tree: all-reduce, broadcast and reduce with the hops of a tree and the bytes of a
 // ring.
 //
-// Idea. In a binary tree half of the ranks are leaves, which send once; the inner ranks send two
-// times more. So there are two trees, one for each half of the data (*chunk* 0 and 1). A rank that
-// is a leaf in one tree has children in the other. (With an odd number of places, one rank has
-// children in both.)
+// Idea. In a binary tree half of the ranks are leaves. In an all-reduce a leaf sends the data once
+// (to its parent), but an inner rank sends it three times (to its parent and to two children). So
+// there are two trees, one for each half of the data (*chunk* 0 and 1). A rank that is a leaf in
+// one tree has children in the other. (With an odd number of places, one rank has children in
+// both.)
 //
-// In the first tree, place v with lowest set bit b has the children v - b / 2 and v + b / 2. So odd
-// places are leaves. Place 0 is the root and has one child. The second tree is the same with
-// mirrored places if their number is even, and with places shifted by one if it is odd. In a
-// broadcast the trees cover all ranks except the root, which sends each half to the root of its
-// tree. A reduce uses the same paths backwards.
+// In the first tree, place v with lowest set bit b has the children v - b / 2 and v + b / 2. A
+// child that does not exist is replaced by its own lower child, and so on. So odd places are
+// leaves. Place 0 is the root and has one child. The second tree is the same with mirrored places
+// if their number is even, and with places shifted by one if it is odd. In a broadcast the trees
+// cover all ranks except the root, which sends each half to the root of its tree. A reduce uses the
+// same paths backwards.
 //
-// A receive is staged one turn behind its send. Upwards, a place of *depth* d below the root works
-// at stage `deepest` - d; downwards, at stage `deepest` + d. So segments follow each other without
-// waits although both trees share the ranks. And the segments of a channel have the same order on
-// both ends.
+// The receive of a segment runs one turn after its send. Upwards, a place of *depth* d below the
+// root works at stage `deepest` - d; downwards, at stage `deepest` + d. So segments follow each
+// other without waits although both trees share the ranks. And both ends of a channel have its
+// segments in the same order.
 //
 // Cost. All-reduce: 2 log2(n) hops; a rank sends at most twice the data (one half up in each tree,
 // one half down to each of two children). Broadcast and reduce: log2(n) + 1 hops; a rank sends, or

@@ -17,8 +17,8 @@ inline constexpr int kNoLane = -1;
 
 class Lanes {
  public:
-  // std::invalid_argument: `request.hosts` is not empty and has no entry for each rank, or hosts
-  // are not numbered from 0 on.
+  // Throws std::invalid_argument if `request.hosts` is not empty and does not have one entry per
+  // rank, or if hosts are not numbered from 0 in the order of their first ranks.
   explicit Lanes(const ScheduleRequest& request, bool has_root = false);
 
   int hosts() const { return static_cast<int>(ranks_.size()); }

@@ -220,8 +220,8 @@ void Engine::release_role() {
   changed_.notify_all();
 }
 
-// Needs the lock. A sleeping driver would not notice an operation that another thread has just
-// issued.
+// Wakes a sleeping driver for a message that another thread has just issued: messages run side by
+// side, so the new one may be able to move now. Needs the lock.
 void Engine::wake_for(const Operation& operation) {
   if (has_driver_ && is_message(operation) && !is_driving()) policy_->wake();
 }

@@ -24,8 +24,8 @@ std::string key_prefix(Store& store, const std::string& name, int rank) {
   return fmt::format("{}/{}/", name, use);
 }
 
-// The longest chunk in elements, the same on all ranks: the segment length follows from it. If no
-// length is known to all ranks, the chunk counts as long.
+// Length of the longest chunk in elements. It must be the same on all ranks, because the segment
+// length depends on it. If each rank knows only its own lengths, returns the maximum of any call.
 std::size_t longest_chunk(const Call& call, const Schedule& schedule) {
   if (call.has_own_lengths) return kLongestCount / call.element_bytes;
   if (!call.lengths.empty()) return *std::ranges::max_element(call.lengths);

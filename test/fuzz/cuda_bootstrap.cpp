@@ -5,7 +5,6 @@
 // The script runs during the bootstrap, one step whenever the rank asks the store for a failure. At
 // its end every missing peer connects and answers. Then the rank must have connected to all, with
 // the memory that each passed first, or must report why it cannot use it.
-// each has brought first, or says why it cannot use it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -49,8 +48,8 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-// A peer: its endpoint address, its listener, the connections of the rank there, and the memory
-// that it passed.
+// A peer: its endpoint address, its listener, the connections that the tested rank has opened to
+// that listener, and the memory that the peer passed.
 struct Peer {
   cuda::EndpointAddress card;
   posix::UnixListener listener{8};

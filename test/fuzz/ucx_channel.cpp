@@ -1,5 +1,5 @@
-// Fuzzer of the ucx channel over a fake UCX, which delivers any messages. A message is accepted,
-// ignored or an error. All memory that UCX lends is returned to it once.
+// Fuzzer of the ucx channel over a fake UCX, which delivers arbitrary messages. The channel accepts
+// a message, ignores it, or throws Error. It returns all memory that UCX lends exactly once.
 #include <cstdint>
 #include <map>
 #include <memory>

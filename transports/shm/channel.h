@@ -157,8 +157,8 @@ class ShmChannel final : public Channel {
   // Withdraws the announcement. True if the peer had seen it; then a wake-up byte is on its way.
   bool end_sleep();
 
-  // Handles the end of the peer's sockets. After an orderly close, only calls that need more data
-  // or credit throw. Otherwise throws Error kPeerLost.
+  // Called when the peer's socket has ended. After an orderly close, only later calls that need
+  // more data or credit throw. Otherwise this call and all later ones throw Error kPeerLost.
   void lose_peer();
 
   // Publishes held segments, marks the channel as closed and closes the sockets. Later calls throw.

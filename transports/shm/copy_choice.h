@@ -32,8 +32,8 @@ inline constexpr unsigned kEveryWay = (1U << kWays) - 1;
 // Shorter segments always go into a slot by plain stores.
 inline constexpr std::size_t kShortestChoice = 4 * 1024;
 
-// Classes of segments with times of their own: by length (4, 8, 16, 32 KiB or more), and by whether
-// the segment is received or viewed (and then mostly reduced).
+// Number of segment classes. Times are kept per class. A class is a length (from 4, 8, 16 or 32 KiB
+// on) and the receiver's call: receive(), or view(), after which it mostly reduces the segment.
 inline constexpr std::size_t kLengthClasses = 4;
 inline constexpr std::size_t kCopyClasses = 2 * kLengthClasses;
 

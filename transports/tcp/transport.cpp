@@ -79,9 +79,9 @@ class TcpTransport final : public Transport {
 
   int descriptor() const override { return epoll_.descriptor(); }
 
-  // Drains epoll's list, so that the descriptor is no longer readable. Edge-triggered: an event
-  // that was seen and not handled must not wake this rank again, and room to write is reported only
-  // after a socket has refused data.
+  // Drains epoll's ready list, so that the descriptor is no longer readable. Sockets are registered
+  // edge-triggered. So an event that this rank has seen but not handled does not wake it again, and
+  // a socket reports room to write only after it has refused data.
   bool arm() override {
     if (is_quiesced_) return false;
     std::array<epoll_event, 64> events;

@@ -1,5 +1,5 @@
-// Measurement harness: it must detect the mistakes of a library. Ranks are threads. The libraries
-// here compute through the test's own memory, and some are faulty on purpose.
+// Measurement harness: it must detect a library's wrong results. Ranks are threads. The libraries
+// here exchange data through memory of this test, and some are wrong on purpose.
 #include "bench/measure/measure.h"
 
 #include <barrier>

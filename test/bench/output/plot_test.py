@@ -509,7 +509,7 @@ class Plot(Drawing):
 
 
 def use_matplotlib():
-    """Restarts under the system's Python if only that one has matplotlib."""
+    """Restarts under the system's Python if this Python has no matplotlib."""
     if find_spec("matplotlib") is None and sys.executable != plot.SYSTEM_PYTHON and os.path.exists(plot.SYSTEM_PYTHON):
         os.execv(plot.SYSTEM_PYTHON, [plot.SYSTEM_PYTHON, "-B", *sys.argv])
 
