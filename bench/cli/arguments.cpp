@@ -260,19 +260,26 @@ void require_tuning() {
   }
 }
 
-void require_sense(const Arguments& arguments) {
-  const Problem& problem = arguments.problem;
+void require_op(const Problem& problem) {
   require(is_defined(problem.type, problem.op),
           fmt::format("--op {}: it is for integers, not for {}", to_string(problem.op),
                       to_string(problem.type)));
-  require(arguments.ranks >= 1 && arguments.ranks <= 1024,
-          fmt::format("--ranks {}: expected 1 to 1024", arguments.ranks));
   require(problem.op != ReduceOp::kAverage || (problem.collective != Collective::kScan &&
                                                problem.collective != Collective::kExclusiveScan),
-          "--op average: has no meaning in a scan, where every rank's sum has another length");
-  require(problem.servers >= 0 && problem.servers < arguments.ranks,
-          fmt::format("--servers {}: at least one of the {} ranks must work", problem.servers,
-                      arguments.ranks));
+          "--op average: not defined in a scan, since each rank's sum has a different number of "
+          "terms");
+}
+
+void require_sense(const Arguments& arguments) {
+  const Problem& problem = arguments.problem;
+  require(arguments.ranks >= 1 && arguments.ranks <= 1024,
+          fmt::format("--ranks {}: expected 1 to 1024", arguments.ranks));
+  require_op(problem);
+  require(
+      problem.servers >= 0 && problem.servers < arguments.ranks,
+      fmt::format("--servers {}: expected 0 or more, and at least one of the {} ranks must be a "
+                  "worker",
+                  problem.servers, arguments.ranks));
   require(arguments.passes >= 1 && arguments.passes <= 100,
           fmt::format("--passes {}: expected 1 to 100", arguments.passes));
   require(arguments.iterations >= 0,
@@ -285,8 +292,8 @@ void require_sense(const Arguments& arguments) {
   require(arguments.warmup >= 0, fmt::format("--warmup {}: expected 0 or more", arguments.warmup));
   require(arguments.segment_bytes == 0 ||
               (arguments.segment_bytes >= kLeastSegment && arguments.segment_bytes <= kMostSegment),
-          fmt::format("--segment-bytes {}: expected 0 or {} to {}", arguments.segment_bytes,
-                      kLeastSegment, kMostSegment));
+          fmt::format("--segment-bytes {}: expected 0 (the default) or {} to {}",
+                      arguments.segment_bytes, kLeastSegment, kMostSegment));
   require(arguments.device.empty() || arguments.device == "cuda",
           fmt::format("--device {}: there is cuda", arguments.device));
   require(arguments.device.empty() || (!arguments.is_memory_its_own && !arguments.is_overlapped),

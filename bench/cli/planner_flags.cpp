@@ -107,7 +107,9 @@ void take_grid(const RawOptions& typed, Arguments& result) {
     name = short_command(name);
     require_name(name, collective_command_names(), "--collectives");
     require(std::find(known.begin(), known.end(), name) != known.end(),
-            fmt::format("--collectives {}: the planner has nothing to choose there", name));
+            fmt::format("--collectives {}: the planner does not choose its algorithm; leave this "
+                        "collective out",
+                        name));
   }
   for (const std::string& word : each_once("--ranks", typed.ranks))
     tune.ranks.push_back(parse_ranks(word));

@@ -38,7 +38,7 @@ int power_of(std::string_view unit) {
     const char letter = static_cast<char>(std::toupper(static_cast<unsigned char>(small[0])));
     throw std::invalid_argument(
         fmt::format("'{}' may mean powers of 1000 or of 1024: write {}{} (or {}{}iB) for powers of "
-                    "1024, or the bytes",
+                    "1024, or the number of bytes",
                     text, number, letter, number, letter));
   }
   throw std::invalid_argument(fmt::format("'{}' is no size; write 8, 32K, 256M or 1G", text));
@@ -57,7 +57,8 @@ std::size_t parse_bytes(std::string_view text) {
   }
   const std::size_t unit = std::size_t{1} << (10 * power);
   if (value > std::numeric_limits<std::size_t>::max() / unit) {
-    throw std::invalid_argument(fmt::format("'{}' is more than any memory", text));
+    throw std::invalid_argument(
+        fmt::format("'{}' is too large; expected less than 2^64 bytes", text));
   }
   return value * unit;
 }

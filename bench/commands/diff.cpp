@@ -94,6 +94,7 @@ std::pair<Point, Saved> read_row(const nlohmann::json& row) {
   point.memory = row.value("memory", "");
   point.reproducibility = row.value("reproducibility", "fast");
   point.progress = row.value("progress", "");
+  if (point.progress == "nobody") point.progress = "none";  // its name in older files
   point.network = row.value("network", "");
   point.is_in_place = row.value("in_place", is_usually_in_place(point));
   point.segment_bytes = whole_or(row, "segment_bytes", std::size_t{0});

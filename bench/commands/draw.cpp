@@ -111,8 +111,10 @@ void require_servers(const DrawRequest& request) {
         "draw {}: --servers and --update are for push_pull, push and pull", request.name));
   }
   if (request.servers < 0 || request.servers >= request.ranks) {
-    throw std::invalid_argument(fmt::format("--servers {}: at least one of the {} ranks must work",
-                                            request.servers, request.ranks));
+    throw std::invalid_argument(
+        fmt::format("--servers {}: expected 0 or more, and at least one of the {} ranks must be a "
+                    "worker",
+                    request.servers, request.ranks));
   }
 }
 

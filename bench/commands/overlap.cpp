@@ -132,8 +132,8 @@ void print_heading(const Arguments& arguments, const Library& own, double cache_
 
 std::string_view to_string(Progress progress) {
   switch (progress) {
-    case Progress::kNobody:
-      return "nobody";
+    case Progress::kNone:
+      return "none";
     case Progress::kPolling:
       return "polling";
     case Progress::kThread:
@@ -169,8 +169,8 @@ std::vector<std::unique_ptr<Library>> make_overlapped(const LibraryRequest& requ
     libraries.push_back(
         std::make_unique<Overlapped>(communicator, request, progress, computes, computation));
   };
-  add(plain, Progress::kNobody, false);
-  add(plain, Progress::kNobody, true);
+  add(plain, Progress::kNone, false);
+  add(plain, Progress::kNone, true);
   add(plain, Progress::kPolling, true);
   add(served, Progress::kThread, true);
   return libraries;

@@ -3,7 +3,7 @@
 // The rank issues the operation, computes for about as long as the operation takes alone, and then
 // waits. Three kinds of progress are compared:
 //
-//   nobody    no progress before wait(): only the channels' credit and the kernel carry data
+//   none      no progress before wait(): only the channels' credit and the kernel carry data
 //   polling   the computation calls Work::test() every 10 us
 //   thread    the communicator's progress thread
 //
@@ -32,12 +32,12 @@
 
 namespace kolo::bench {
 
-enum class Progress : std::uint8_t { kNobody, kPolling, kThread };
+enum class Progress : std::uint8_t { kNone, kPolling, kThread };
 
 std::string_view to_string(Progress progress);
 
 struct OverlapRow {
-  Progress progress = Progress::kNobody;
+  Progress progress = Progress::kNone;
   Row alone;     // the operation alone, without a progress thread; the same in all rows
   Row together;  // with the computation beside it
   double compute_us = 0;

@@ -274,7 +274,7 @@ Call scan(Collective which, Caller who, ConstBuffer in, Buffer out, Reduction op
   take_op(call, op.op());
   if (op.op() == ReduceOp::kAverage) {
     reject(call,
-           "an average is not defined here, since each rank's sum has another number of terms");
+           "an average is not defined here, since each rank's sum has a different number of terms");
   }
   if (which == Collective::kScan || who.rank > 0) {
     require_same_count(call, who, in, out);

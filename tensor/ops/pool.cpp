@@ -80,9 +80,10 @@ Value max_pool2d(Tape& tape, const Value& x, std::int64_t kernel, std::int64_t s
   const std::int64_t room_h = s[1] + 2 * padding - kernel, room_w = s[2] + 2 * padding - kernel;
   if (kernel < 1 || kernel > 15 || stride < 1 || padding < 0 || 2 * padding > kernel ||
       room_h < 0 || room_w < 0) {
-    throw std::invalid_argument(
-        fmt::format("max_pool2d: a window of {} with stride {} and padding {} does not fit {}",
-                    kernel, stride, padding, s.text()));
+    throw std::invalid_argument(fmt::format(
+        "max_pool2d: kernel {} (1 to 15), stride {} (at least 1) and padding {} (at most "
+        "half the kernel) do not fit input {}",
+        kernel, stride, padding, s.text()));
   }
   const Value y = tape.make({s[0], room_h / stride + 1, room_w / stride + 1, s[3]});
   if (tape.is_dry()) return y;

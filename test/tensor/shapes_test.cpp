@@ -35,8 +35,10 @@ TEST_CASE("operations reject shapes that do not fit, and name them") {
                     "linear: weight: expected shape 5x11, got 5x12");
   CHECK_THROWS_WITH(add(b.tape, b.image({2, 3, 3, 4}), b.image({2, 3, 4, 4}), false),
                     "add: expected shape 2x3x3x4, got 2x3x4x4");
-  CHECK_THROWS_WITH(max_pool2d(b.tape, b.image({2, 1, 1, 4}), 3, 2, 0),
-                    "max_pool2d: a window of 3 with stride 2 and padding 0 does not fit 2x1x1x4");
+  CHECK_THROWS_WITH(
+      max_pool2d(b.tape, b.image({2, 1, 1, 4}), 3, 2, 0),
+      "max_pool2d: kernel 3 (1 to 15), stride 2 (at least 1) and padding 0 (at most half "
+      "the kernel) do not fit input 2x1x1x4");
   CHECK_THROWS_WITH(global_average_pool(b.tape, b.image({2, 4})),
                     "global_average_pool: the input must be N x H x W x C, got 2x4");
 }

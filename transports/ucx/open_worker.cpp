@@ -126,11 +126,12 @@ std::string ways_there_are(const Library& ucp) {
 [[noreturn]] void fail_without_worker(const Library& ucp, ucs_status_t status, bool has_met_limit) {
   rlimit limit{};
   if (has_met_limit && ::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
-    throw Error(ErrorCode::kUnavailable, kNoPeer,
-                fmt::format("UCX cannot open its transports ({}): a queue in shared memory "
-                            "counts as a file, and files are limited to {} bytes: raise ulimit -f, "
-                            "or do without such queues (UCX_TLS=tcp, or no UCX_TLS at all)",
-                            text_of(ucp, status), limit.rlim_cur));
+    throw Error(
+        ErrorCode::kUnavailable, kNoPeer,
+        fmt::format("UCX cannot open its transports ({}): its shared-memory queues are files, "
+                    "and the limit on file sizes is {} bytes; raise it (ulimit -f), or use "
+                    "UCX without these queues (UCX_TLS=tcp, or unset it)",
+                    text_of(ucp, status), limit.rlim_cur));
   }
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("UCX cannot open its transports ({}): see its message above; "

@@ -60,7 +60,7 @@ class Mistakes(Complaint):
             "--seconds soon: expected a number": ["allreduce", "--seconds", "soon"],
             "--max-bytes needs a value": ["allreduce", "--max-bytes"],
             "--max-bytes: '3x' is no size": ["allreduce", "--max-bytes", "3x"],
-            "--segment-bytes 7: expected 0 or 64 to": ["allreduce", "--segment-bytes", "7"],
+            "--segment-bytes 7: expected 0 (the default) or 64 to": ["allreduce", "--segment-bytes", "7"],
             "--timeout: expected": ["allreduce", "--timeout", "nan"],
             "--seconds: expected": ["allreduce", "--seconds", "inf"],
             "--json: expected a file": ["allreduce", "--json", ""],
@@ -77,7 +77,7 @@ class Mistakes(Complaint):
             "there is no command 'allreduc'; there are": ["allreduc"],
             "leave --allocated and --overlap out": ["allreduce", "--device", "cuda", "--allocated"],
             "--level segments --device cuda: channels and bare libraries": ["p2p", "latency", "--device", "cuda", "--level", "segments"],
-            "--servers 2: at least one of the 2 ranks must work": ["ps", "pull", "--servers", "2"],
+            "--servers 2: expected 0 or more, and at least one of the 2 ranks must be a worker": ["ps", "pull", "--servers", "2"],
         }.items():
             with self.subTest(words=words):
                 self.assert_complains(2, about, *words)

@@ -262,7 +262,7 @@ class Planner(unittest.TestCase):
                              (["tune", "--ranks", "0", *out], "--ranks 0: expected"), (["tune", "--ranks", "2,x", *out], "--ranks x: expected"),
                              (["tune", "--ranks", "", *out], "--ranks"), (["tune", "--transport", "pigeon", *out], "--transport pigeon"),
                              (["tune", "--collectives", "zoo", *out], "--collectives zoo: there are"),
-                             (["tune", "--collectives", "scan", *out], "nothing to choose"),
+                             (["tune", "--collectives", "scan", *out], "does not choose its algorithm"),
                              (["explain"], "explain needs a collective"), (["explain", "zoo"], "explain zoo: there are allgather"),
                              (["explain", "scan", "--bytes", "4K,"], "--bytes"), (["explain", "scan", "--bytes", "3"], "less than one element"),
                              (["explain", "scan", "--reproducibility", "sometimes"], "there are fast, ordered, invariant")):

@@ -79,7 +79,7 @@ class Forms(unittest.TestCase):
         for transport in ("shm", "tcp"):
             lines, _ = lines_of(self, "allreduce", "--transport", transport, "--min-bytes", "64K", "--max-bytes", "64K",
                                 "--overlap")
-            self.assertEqual([line["progress"] for line in lines], ["nobody", "polling", "thread"])
+            self.assertEqual([line["progress"] for line in lines], ["none", "polling", "thread"])
             for line in lines:
                 self.assertEqual(line["wrong"], 0)
                 self.assertGreater(line["compute_us"], 0)

@@ -44,7 +44,7 @@ TEST_CASE("an invalid size is refused and quoted") {
 TEST_CASE("an ambiguous unit is refused, with the two unambiguous ones") {
   CHECK(complaint_about("1MB") ==
         "'1MB' may mean powers of 1000 or of 1024: write 1M (or 1MiB) for powers of 1024, or the "
-        "bytes");
+        "number of bytes");
   CHECK(complaint_about("64kb").find("write 64K (or 64KiB)") != std::string::npos);
   CHECK(complaint_about("2Gb").find("write 2G (or 2GiB)") != std::string::npos);
 }

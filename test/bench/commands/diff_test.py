@@ -74,6 +74,11 @@ class Diff(Comparison):
                 self.assertIn(said, output)
                 self.assertIn("no row in common", self.diff([row(10)], [row(100, **setting)])[2])
 
+    def test_an_old_row_with_progress_nobody_is_compared_with_progress_none(self):
+        code, output, errors = self.diff([row(10, progress="nobody")], [row(10, progress="none")])
+        self.assertEqual((code, errors), (0, ""), output)
+        self.assertIn("1 noise", output)
+
     def test_old_rows_without_a_field_have_its_default(self):
         usual = {"form": "blocking", "reproducibility": "fast", "servers": 0, "segment_bytes": 0}
         for collective, in_place in (("allreduce", True), ("alltoall", False), ("p2p_latency", False)):

@@ -155,7 +155,7 @@ class Plot(Drawing):
     def test_lines_of_one_library_have_different_markers(self):
         rows = [row("kolo", "tcp", 8, 5, algorithm=f"algorithm {i}") for i in range(9)]
         rows += [row("kolo", "tcp", 8, 5, form="async", progress=progress, hidden=0.5, alone_us=9, compute_us=9)
-                 for progress in ("nobody", "polling", "thread")]
+                 for progress in ("none", "polling", "thread")]
         for lines in plot.series_of(rows).values():
             markers_of = [look.marker for look in plot.looks_of([lines]).values() if not look.dashes]
             self.assertEqual(len(set(markers_of)), len(markers_of))
@@ -186,7 +186,7 @@ class Plot(Drawing):
             self.assertIn(f"<!-- time, us (median; {shown}: 10th to 90th percentile) -->", pictures["allreduce_2_ranks_time.svg"])
 
     def test_a_computation_has_no_transport_and_is_named_if_there_are_several(self):
-        both = [row("kolo", transport, 8, 5, form="async", progress="nobody", hidden=0.5, alone_us=9, compute_us=compute)
+        both = [row("kolo", transport, 8, 5, form="async", progress="none", hidden=0.5, alone_us=9, compute_us=compute)
                 for transport, compute in (("shm", 4), ("tcp", 6))]
         one, two = (list(plot.series_of(rows)["allreduce_overlap", 2]) for rows in (both[:1], both))
         self.assertEqual([name for name in one if "computation" in name], ["computation alone"])
@@ -258,12 +258,12 @@ class Plot(Drawing):
     def test_overlapped_operations_have_pictures_of_their_own(self):
         sizes = (8, 4096)
         rows = [row("kolo", "tcp", size, size + 5, form="async", progress=progress, hidden=hidden, alone_us=size + 1, compute_us=size)
-                for size in sizes for progress, hidden in (("nobody", -0.02), ("thread", 0.8))]
+                for size in sizes for progress, hidden in (("none", -0.02), ("thread", 0.8))]
         pictures = self.plot(rows + [row("kolo", "tcp", size, size) for size in sizes])
         self.assertEqual({name for name in pictures if "overlap" in name},
                          {f"allreduce_overlap_2_ranks_{what}.svg" for what in ("time", "hidden")})
         time, hidden = (pictures[f"allreduce_overlap_2_ranks_{what}.svg"] for what in ("time", "hidden"))
-        for name in ("kolo over tcp, async, progress by nobody", "kolo over tcp, async, progress by thread"):
+        for name in ("kolo over tcp, async, progress by none", "kolo over tcp, async, progress by thread"):
             self.assertIn(f"<!-- {name} -->", time)
             self.assertIn(f"<!-- {name} -->", hidden)
         for name in ("operation alone over tcp, async", "computation alone"):
@@ -465,7 +465,7 @@ class Plot(Drawing):
 
     def test_each_field_of_a_row_accepts_only_its_own_type(self):
         right = row("kolo", "shm", 8, 5, peer="", limit_us=1, type="float32", op="sum", form="blocking", memory="allocated",
-                    reproducibility="fast", progress="nobody", network="", segment_bytes=0, servers=0, window=1, messages_per_s=1, in_place=True,
+                    reproducibility="fast", progress="none", network="", segment_bytes=0, servers=0, window=1, messages_per_s=1, in_place=True,
                     run={"machine": "M", "cores": 2, "kernel": "K", "commit": "c"})
         self.assertEqual(what_is_wrong(right), "")
         read = set(NEEDED) | set(BANDWIDTHS) | set(OPTIONAL)

@@ -21,7 +21,7 @@ FABRICS = MAKE.with_name("fabrics.py")
 SETTINGS = MAKE.with_name("settings.py")
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier", "reduce", "gather", "scatter", "scan",
                "exclusive_scan", "push", "pull", "push_pull"]
-FORMS = ["persistent", "async", *(f"async, progress by {who}" for who in ("nobody", "polling", "thread"))]
+FORMS = ["persistent", "async", *(f"async, progress by {what}" for what in ("none", "polling", "thread"))]
 MESSAGES = ["p2p_latency", "p2p_bandwidth", "p2p_bidirectional", "p2p_message-rate"]
 
 
