@@ -233,8 +233,8 @@ class Communicator {
   // gets chunk i of the reduction after `update`: chunk_count(count, servers, i) elements. pull:
   // server i gives chunk i as `in`, and workers get `out`. The side of all workers (push's `in`,
   // pull's `out`) has the same count on every rank; dedicated servers pass null memory there. The
-  // other side is empty on ranks that are no servers: {}. With a server in every rank, both work in
-  // place as reduce_scatter and all_gather do. A worker's push is done once its memory may be
+  // other side is empty on ranks that are not servers: {}. With a server in every rank, both work
+  // in place as reduce_scatter and all_gather do. A worker's push is done once its memory may be
   // written again; it does not wait for the servers.
   void push(const ConstBuffer& in, const Buffer& out, const Reduction& op, const ServerPlan& plan,
             ServerUpdate update = {}, const CallOptions& call = {});

@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
     --tidy) tidy=yes; shift ;;
     -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) break ;;
-    *) echo "run.sh: '$1' is no option; to run tests by name: test/run.sh -R $1" >&2; exit 2 ;;
+    *) echo "run.sh: '$1' is not an option; to run tests by name: test/run.sh -R $1" >&2; exit 2 ;;
   esac
 done
 case "$preset" in

@@ -154,7 +154,7 @@ LaunchEnvironment launch_environment();
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline);
 
 // Warns on standard error of unknown KOLO_ variables (settings.h). Each is reported once per job,
-// by the first rank that has it, since most ranks have the same. It is no error, unlike a value
+// by the first rank that has it, since most ranks have the same. It is not an error, unlike a value
 // that cannot be read: the name may belong to a later version, or to a transport from outside.
 void tell_unknown_settings(Store& store);
 

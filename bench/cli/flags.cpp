@@ -49,7 +49,7 @@ void require_ranks(const FaultPlan& plan, int ranks) {
     const int highest = std::max(fault.rank, fault.peer);
     require(highest < ranks, fmt::format("there is no rank {}: this job has {}", highest, ranks));
     require(fault.rank < 0 || fault.rank != fault.peer,
-            fmt::format("rank {} is no peer of its own", fault.rank));
+            fmt::format("rank {} cannot be its own peer", fault.rank));
   }
 }
 

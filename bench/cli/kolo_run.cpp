@@ -48,7 +48,7 @@ CLI::Validator number_within(int low, int high) {
             double value = 0;
             const bool is_number = CLI::detail::lexical_cast(text, value);
             if (is_number && value >= low && value <= high) return std::string();
-            return "'" + text + "' is no number from " + std::to_string(low) + " to " +
+            return "'" + text + "' is not a number from " + std::to_string(low) + " to " +
                    std::to_string(high);
           },
           ""};

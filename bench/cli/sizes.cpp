@@ -41,7 +41,8 @@ int power_of(std::string_view unit) {
                     "1024, or the number of bytes",
                     text, number, letter, number, letter));
   }
-  throw std::invalid_argument(fmt::format("'{}' is no size; write 8, 32K, 256M or 1G", text));
+  throw std::invalid_argument(
+      fmt::format("'{}' is not a size; expected a size such as 8, 32K, 256M or 1G", text));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 namespace kolo::bench {
 
-// K, M and G mean KiB, MiB and GiB. std::invalid_argument, quoting the text, for texts that are no
-// size and for KB, MB and GB.
+// K, M and G mean KiB, MiB and GiB. std::invalid_argument, quoting the text, for texts that are
+// not a size and for KB, MB and GB.
 std::size_t parse_bytes(std::string_view text);
 
 // "8 B", "32 KiB", "1.5 MiB"; "32.0 KiB" for a size that is not exactly 32 KiB.

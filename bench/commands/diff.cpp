@@ -61,7 +61,7 @@ bool is_usually_in_place(const Point& point) {
 
 double positive(const nlohmann::json& row, const char* name) {
   if (!row.at(name).is_number())
-    throw std::invalid_argument(fmt::format("'{}' is no number", name));
+    throw std::invalid_argument(fmt::format("'{}' is not a number", name));
   const double value = row.at(name);
   if (!(value > 0)) throw std::invalid_argument(fmt::format("'{}' is not above 0", name));
   return value;
@@ -72,7 +72,7 @@ template <typename Number>
 Number whole(const nlohmann::json& row, const char* name) {
   const nlohmann::json& value = row.at(name);
   if (!value.is_number_unsigned() || !std::in_range<Number>(value.get<std::uint64_t>()))
-    throw std::invalid_argument(fmt::format("'{}' is no count", name));
+    throw std::invalid_argument(fmt::format("'{}' is not a count", name));
   return value;
 }
 
@@ -144,7 +144,7 @@ Rows read_rows(const std::string& path) {
       rows.insert_or_assign(point, saved);
     } catch (const nlohmann::json::parse_error&) {
       throw std::invalid_argument(fmt::format(
-          "{}:{}: is no JSON: expected lines as kolo-bench's --json writes them", path, number));
+          "{}:{}: is not JSON: expected lines as kolo-bench's --json writes them", path, number));
     } catch (const std::exception& error) {  // missing fields, or fields of another type
       throw std::invalid_argument(
           fmt::format("{}:{}: no row of kolo-bench: {}", path, number, words_of(error)));

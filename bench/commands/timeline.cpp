@@ -27,8 +27,8 @@ nlohmann::ordered_json read_events(const std::string& file) {
   }
   if (!text.is_object() || !text.contains("traceEvents") || !text["traceEvents"].is_array()) {
     throw std::invalid_argument(fmt::format(
-        "timeline {}: this is no timeline, as KOLO_TIMELINE writes one (files of --trace, one "
-        "per rank, need no merging)",
+        "timeline {}: not a timeline; expected a file that KOLO_TIMELINE wrote (files of --trace, "
+        "one per rank, need no merging)",
         file));
   }
   return std::move(text["traceEvents"]);

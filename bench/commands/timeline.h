@@ -13,8 +13,8 @@ struct TimelineRequest {
 };
 
 // Writes `out` as a whole or not at all; returns the exit code. Ranks of one host share a clock;
-// ranks of other hosts keep theirs. std::invalid_argument names a file that cannot be read, is no
-// timeline, or is given twice.
+// ranks of other hosts keep theirs. std::invalid_argument names a file that cannot be read, is not
+// a timeline, or is given twice.
 int run_timeline(const TimelineRequest& request);
 
 }  // namespace kolo::bench

@@ -32,7 +32,7 @@ namespace kolo::bench {
 inline constexpr std::string_view kLimits[] = {"line",    "memory",    "tcp",
                                                "library", "shm_floor", "tcp_floor"};
 
-// A line of the table that is no collective.
+// A line of the table that is not a collective.
 struct Limit {
   std::string what;
   std::string variant;

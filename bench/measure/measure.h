@@ -63,7 +63,7 @@ std::optional<double> algorithm_bandwidth(const Row& row);
 std::optional<double> bus_bandwidth(const Row& row);
 
 // The smallest of the limits measured in the passes, since disturbances only add time. None if it
-// is more than twice the fastest row's time: other programs had the cores, and it is no limit.
+// is more than twice the fastest row's time: other programs had the cores, so it is not a limit.
 std::optional<double> credible_limit(const std::vector<double>& limits_us,
                                      const std::vector<Row>& rows);
 // The same, given the fastest row's 10th percentile.

@@ -118,7 +118,7 @@ void add_rank_lines(const std::vector<Profile>& profiles, const std::vector<Mark
                                 profiles.size() - marked.size(), profiles.size()));
 }
 
-// On streams a step's work is only to enqueue it, so bytes over that time is no bandwidth.
+// On streams a step's work is only to enqueue it, so bytes over that time is not a bandwidth.
 std::string step_line(const Profile::Steps& one, std::size_t rank, double whole_us,
                       std::size_t width) {
   const bool is_enqueue = one.kind.starts_with("enqueue ");

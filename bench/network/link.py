@@ -68,7 +68,7 @@ def quantity(text, units, what):
     """'1.5Gbit' as a number of the smallest unit."""
     match = re.fullmatch(r"([0-9.]+)([A-Za-z]+)", text)
     if not match or match[2] not in units or match[1].count(".") > 1 or match[1] == ".":
-        raise argparse.ArgumentTypeError(f"'{text}' is no {what}: expected a number and one of {', '.join(units)}")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a {what}: expected a number and one of {', '.join(units)}")
     return float(match[1]) * units[match[2]]
 
 

@@ -93,7 +93,7 @@ def read_lines(path):
     except OSError as error:
         refuse(f"{path}: {error.strerror}")
     except UnicodeDecodeError:
-        refuse(f"{path} is no text: it takes JSON lines, as --json writes them")
+        refuse(f"{path} is not text: expected JSON lines, as --json writes them")
 
 
 def read_rows(paths, least_bytes):
@@ -104,7 +104,7 @@ def read_rows(paths, least_bytes):
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as error:
-                refuse(f"{path}:{number}: is no JSON line: {error}")
+                refuse(f"{path}:{number}: is not a JSON line: {error}")
             if not isinstance(row, dict) or "library" not in row:
                 continue  # possibly a limit
             wrong = what_is_wrong(row)

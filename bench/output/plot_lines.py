@@ -15,7 +15,7 @@ MOST_BARS = 6  # sizes
 
 
 def is_no_floor(row):
-    """A floor that another program disturbed is no limit."""
+    """A floor that another program disturbed is not a limit."""
     return row["library"] == "floor" and row.get("regime") == "disturbed"
 
 

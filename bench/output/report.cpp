@@ -430,8 +430,8 @@ std::uint64_t Report::end() {
   }
   if (has_beaten_limits_) {
     note(
-        "above 100 %: kolo was faster than the program that measures the limit, so it is no "
-        "limit there (bench/README.md)");
+        "above 100 %: kolo was faster than the program that measures the limit, so it is not "
+        "a limit there (bench/README.md)");
   }
   for (const std::string& text : line_notes_.texts()) note(text);
   std::uint64_t wrong = 0;

@@ -9,7 +9,7 @@ the end, and so does the launcher's store. Its listening sockets are found in /p
 | kind | what it does |
 |---|---|
 | scan | connects and resets, as a port scan |
-| garbage | connects, sends 4 KiB that are no handshake, and stays until it is closed; 256 at a time |
+| garbage | connects, sends 4 KiB that are not a handshake, and stays until it is closed; 256 at a time |
 | slow | sends the start of a valid handshake, a byte every 100 ms; 200 at a time; reconnects when closed |
 | crowd | a thousand at once that send nothing and stay; each reconnects when closed |
 

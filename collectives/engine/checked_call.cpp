@@ -193,7 +193,7 @@ Call push(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan
   if (!role.works && in.data != nullptr)
     reject(call, "a dedicated server gives no data: pass null for 'in'");
   if (!role.serves && out.data != nullptr)
-    reject(call, "a worker that is no server gets no data: pass null for 'out'");
+    reject(call, "a worker that is not a server gets no data: pass null for 'out'");
   require_same_type(call, who, in, out);
   require_share(call, who, role, "out", out.count, in.count);
   if (!role.works) in.count = 0;
@@ -208,7 +208,7 @@ Call pull(Caller who, ConstBuffer in, Buffer out, const ServerPlan& plan,
   call.servers = &plan;
   const Role role = role_of(who, plan, out.count);
   if (!role.serves && in.data != nullptr)
-    reject(call, "a worker that is no server gives no data: pass null for 'in'");
+    reject(call, "a worker that is not a server gives no data: pass null for 'in'");
   if (!role.works && out.data != nullptr)
     reject(call, "a dedicated server gets no data: pass null for 'out'");
   require_same_type(call, who, in, out);

@@ -120,7 +120,7 @@ void Engine::begin(const std::function<void()>& steps) {
   }
 }
 
-// An exception that is no Error is this rank's own failure. It is posted if memory suffices.
+// An exception that is not an Error is this rank's own failure. It is posted if memory suffices.
 void Engine::settle_current_exception() noexcept {
   try {
     settle(explain(nullptr, std::current_exception()));

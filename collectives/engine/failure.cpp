@@ -126,8 +126,8 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
             fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where())};
   } catch (...) {  // thrown by an update
     return {ErrorCode::kAborted, rank_,
-            fmt::format("rank {} ({}): an exception was thrown that is no std::exception{}", rank_,
-                        host_, where())};
+            fmt::format("rank {} ({}): an exception was thrown that is not a std::exception{}",
+                        rank_, host_, where())};
   }
 }
 

@@ -287,7 +287,7 @@ void Executor::combine(const Piece& piece, void* out, void* kept, const std::byt
   } catch (const std::exception& error) {
     throw std::runtime_error(fmt::format("the user function threw: {}", error.what()));
   } catch (...) {
-    throw std::runtime_error("the user function threw an exception that is no std::exception");
+    throw std::runtime_error("the user function threw an exception that is not a std::exception");
   }
   if (kept != nullptr && kept != out) std::memcpy(kept, out, piece.bytes);
 }

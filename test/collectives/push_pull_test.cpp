@@ -167,9 +167,9 @@ TEST_CASE("a rank without input or output in a push or a pull passes null") {
       refused("a dedicated server gets no data: pass null for 'out'",
               [&] { communicator.pull(data, data, plan); });
     } else {
-      refused("a worker that is no server gets no data: pass null for 'out'",
+      refused("a worker that is not a server gets no data: pass null for 'out'",
               [&] { communicator.push(data, data, ReduceOp::kSum, plan); });
-      refused("a worker that is no server gives no data: pass null for 'in'",
+      refused("a worker that is not a server gives no data: pass null for 'in'",
               [&] { communicator.pull(data, data, plan); });
     }
     refused("use only one of these", [&] { communicator.pull({}, data, ServerPlan{true, {0}}); });

@@ -28,7 +28,7 @@ refuses() {
 }
 
 refuses "unknown preset 'fast'" ./test/run.sh --preset fast
-refuses "'ring' is no option" ./test/run.sh ring
+refuses "'ring' is not an option" ./test/run.sh ring
 refuses "--preset needs a name" ./test/run.sh --preset
 refuses "unknown option '--frobnicate'" ./cmake/setup.sh --frobnicate
 refuses "unknown group 'all'" ./cmake/setup.sh --with all

@@ -135,7 +135,7 @@ class Parser {
     const auto to = pair ? parse_whole(pair->second) : std::nullopt;
     if (!from || !to || *from == *to || *from > kMostRank || *to > kMostRank) {
       refuse(
-          fmt::format("'{}' is no pair of ranks: expected 0-1 (both ways), 0to1 (one way) or "
+          fmt::format("'{}' is not a pair of ranks: expected 0-1 (both ways), 0to1 (one way) or "
                       "hosts (in the first rule)",
                       who));
     }

@@ -27,7 +27,7 @@ struct EndpointAddress {
 
 std::string to_text(const EndpointAddress& card);
 
-// Error kProtocol, with the rank, if the text is no endpoint address.
+// Error kProtocol, with the rank, if the text is not an endpoint address.
 EndpointAddress address_from_text(const std::string& text, int rank);
 
 // Returns the providers that all ranks can use, the best first. If `asked` is not empty, that one

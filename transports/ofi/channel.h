@@ -76,7 +76,7 @@ class OfiChannel final : public Channel, public PrepostedReceives, private Owner
   std::size_t expected_segments() const override { return in_.size() - 1; }
   bool expect(std::size_t ahead, std::span<std::byte> into) override;
 
-  // Handles a message of the peer that is no segment.
+  // Handles a message of the peer that is not a segment.
   void hear(const ImmediateData& message);
 
   // Posts the messages that could not be posted before.

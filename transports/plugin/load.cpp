@@ -115,7 +115,7 @@ Plugin load(const std::string& path) {
   }
   if (symbol == nullptr) {
     refuse(path, "the library has no function " KOLO_PLUGIN_SYMBOL
-                 ", so it is no transport for kolo: transports/GUIDE.md (installed in "
+                 ", so it is not a transport for kolo: transports/GUIDE.md (installed in "
                  "share/doc/kolo) says how one "
                  "is written");
   }

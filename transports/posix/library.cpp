@@ -63,7 +63,7 @@ void* symbol_of_library(const std::string& path, const char* symbol) {
 bool is_loaded(const std::string& name) {
   void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) {
-    ::dlerror();  // clear the error: "not loaded" is no failure
+    ::dlerror();  // clear the error: "not loaded" is not a failure
     return false;
   }
   ::dlclose(library);  // drop the reference that RTLD_NOLOAD took

@@ -6,8 +6,8 @@
 namespace kolo::posix {
 
 // Loads the library at `path` and returns the address of `symbol`; null if it has no such symbol.
-// std::invalid_argument, with the reason, if `path` is no regular file (the loader would block on a
-// pipe) or cannot be loaded.
+// std::invalid_argument, with the reason, if `path` is not a regular file (the loader would block
+// on a pipe) or cannot be loaded.
 void* symbol_of_library(const std::string& path, const char* symbol);
 
 // Whether a library of that name is loaded in this process. Loads nothing.

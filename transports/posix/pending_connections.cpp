@@ -96,7 +96,7 @@ bool PendingConnections::drop_oldest_silent() {
 
 // Peeks first, without taking the descriptor: an unknown client's message needs no room for one.
 void PendingConnections::hear(PendingConnection& caller) {
-  std::array<std::byte, kLongestHello + 1> room{};  // one more: longer messages are no hello
+  std::array<std::byte, kLongestHello + 1> room{};  // one more: longer messages are not a hello
   const auto said = std::span(room).first(handlers_.hello_bytes);
   if (!caller.has_said_hello) {
     const Message seen = peek_message(caller.socket.get(), std::span(room).first(said.size() + 1));

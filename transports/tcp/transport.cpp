@@ -174,8 +174,9 @@ void check_settings(const Settings& settings) {
   try {
     posix::listen_on(settings.tcp_host, 0);
   } catch (const Error& error) {
-    throw std::invalid_argument(fmt::format("KOLO_TCP_HOST='{}' is no address of this machine: {}",
-                                            settings.tcp_host, error.what()));
+    throw std::invalid_argument(
+        fmt::format("KOLO_TCP_HOST='{}' is not an address of this machine: {}", settings.tcp_host,
+                    error.what()));
   }
 }
 

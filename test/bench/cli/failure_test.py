@@ -59,7 +59,7 @@ class Mistakes(Complaint):
             "--factor: expected 2 to 2^32 - 1": ["allreduce", "--factor", "-1"],
             "--seconds soon: expected a number": ["allreduce", "--seconds", "soon"],
             "--max-bytes needs a value": ["allreduce", "--max-bytes"],
-            "--max-bytes: '3x' is no size": ["allreduce", "--max-bytes", "3x"],
+            "--max-bytes: '3x' is not a size": ["allreduce", "--max-bytes", "3x"],
             "--segment-bytes 7: expected 0 (the default) or 64 to": ["allreduce", "--segment-bytes", "7"],
             "--timeout: expected": ["allreduce", "--timeout", "nan"],
             "--seconds: expected": ["allreduce", "--seconds", "inf"],
@@ -167,7 +167,7 @@ class Mistakes(Complaint):
 
     def test_plot_names_files_without_rows(self):
         with tempfile.TemporaryDirectory() as folder:
-            for text, about in ((b"", "nothing to draw"), (b"\xff\xfe", "is no text"), (b"{", ":1: is no JSON line"),
+            for text, about in ((b"", "nothing to draw"), (b"\xff\xfe", "is not text"), (b"{", ":1: is not a JSON line"),
                                 (b'{"library": "kolo", "bytes": 8}', ":1: lacks 'transport'"),
                                 (b'{"library": "kolo", "bytes": "8"}', ":1: lacks"), (b"[1]\n7\nnull", "nothing to draw")):
                 path = Path(folder) / "lines.jsonl"

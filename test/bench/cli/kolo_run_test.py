@@ -187,8 +187,8 @@ class Endings(unittest.TestCase):
             self.assertEqual(len(errors.splitlines()), 1, errors)
 
     def test_an_error_names_what_is_expected(self):
-        for words, about in ((["-n", "two", "true"], "-n: 'two' is no number from 1 to 4096"),
-                             (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is no number from 0 to 3600"),
+        for words, about in ((["-n", "two", "true"], "-n: 'two' is not a number from 1 to 4096"),
+                             (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is not a number from 0 to 3600"),
                              (["true"], "-n N is missing"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'; see"),
                              (["--rank", "2", "true"], "no option '--rank'; did you mean --ranks?; see"),
                              (["-n", "2", "--bind", "core", "true"], "there are cores, nodes, none; did you mean cores?; see"),

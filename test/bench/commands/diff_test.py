@@ -171,14 +171,14 @@ class Wrong(Comparison):
     def test_errors_name_files_without_rows(self):
         good = [row(10)]
         self.assert_refused("new: nothing in it", good, "")
-        self.assert_refused("old:1: is no JSON: expected lines as", "no JSON\n", good)
+        self.assert_refused("old:1: is not JSON: expected lines as", "no JSON\n", good)
         self.assert_refused("new:2: no row of kolo-bench: key 'transport' not found", good, json.dumps(row(1)) + "\n{\"library\": \"kolo\"}\n")
         self.assert_refused("'median_us' is not above 0", good, [row(10, median_us=0)])
-        self.assert_refused("'median_us' is no number", good, [row(10, median_us="abc")])
+        self.assert_refused("'median_us' is not a number", good, [row(10, median_us="abc")])
         self.assert_refused("do not rise", good, [row(10, 11)])
         self.assert_refused("'pass_us' is not above 0", good, [row(10, pass_us=[10, -1, 10])])
         for name, value in (("bytes", -8), ("bytes", 1.5), ("ranks", 1 << 40), ("ranks", (1 << 64) - 1), ("ranks", "2"), ("wrong", -1), ("window", True)):
-            self.assert_refused(f"'{name}' is no count", good, [row(10, **{name: value})])
+            self.assert_refused(f"'{name}' is not a count", good, [row(10, **{name: value})])
         self.assert_refused("new: holds no rows", good, [{"limit": "cache line"}])
         code, output, errors = self.diff(good, [row(10, bytes=8)])
         self.assertEqual((code, output, len(errors.splitlines())), (4, "", 1), errors)

@@ -80,7 +80,7 @@ class Arithmetic(unittest.TestCase):
     def test_quantities_have_units(self):
         self.assertEqual((link.rate("1.5Gbit"), link.delay("20ms"), link.size("2MiB")), (187_500_000, 20_000_000, 2 << 20))
         for call, wrong in ((link.rate, "1"), (link.rate, "1Gbps"), (link.delay, "-1ms"), (link.size, "1..5MiB"), (link.size, "")):
-            with self.assertRaisesRegex(Exception, f"'{wrong}' is no .*expected a number and one of"):
+            with self.assertRaisesRegex(Exception, f"'{wrong}' is not a .*expected a number and one of"):
                 call(wrong)
 
 
@@ -154,7 +154,7 @@ class Network(unittest.TestCase):
                     os.sched_yield()
 
     def test_invalid_arguments_are_refused(self):
-        for words, why in ((["--rate", "fast"], "'fast' is no rate"), ([], "no command"), (["--", "no-such-program"], "no-such-program")):
+        for words, why in ((["--rate", "fast"], "'fast' is not a rate"), ([], "no command"), (["--", "no-such-program"], "no-such-program")):
             code, _, errors = run(LINK, *words)
             self.assertEqual(code, 2)
             self.assertIn(why, errors.splitlines()[-1])

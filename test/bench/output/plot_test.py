@@ -391,7 +391,7 @@ class Plot(Drawing):
                                    ("run", 7, "'run' is 7, where an object belongs"),
                                    ("type", {"a": 1}, "'type' is {\"a\": 1}, where a text of at most 200")):
             self.assertIn(about, self.complaint([right, {**right, name: value}]))
-        self.assertIn("is no JSON line", self.complaint([right, "[" * 100000]))
+        self.assertIn("is not a JSON line", self.complaint([right, "[" * 100000]))
         self.assertIn("'median_us' is Infinity", self.complaint([json.dumps(right).replace('"median_us": 5', '"median_us": 1e999')]))
 
     def test_no_field_of_a_row_writes_outside_the_folder(self):

@@ -209,7 +209,7 @@ TEST_CASE("a user function that throws ends the operation on all ranks with its 
       REQUIRE(outcome.text.find(is_exception
                                     ? "the user function threw: a negative mass (in "
                                       "all_reduce #"
-                                    : "the user function threw an exception that is no "
+                                    : "the user function threw an exception that is not a "
                                       "std::exception (in all_reduce #") != std::string::npos);
       REQUIRE(outcome.text.find(std::string(algorithm) + " step") != std::string::npos);
     }
@@ -227,9 +227,9 @@ TEST_CASE("an update that throws something other than an exception ends the job 
   for (const RankOutcome& outcome : outcomes) {
     INFO(outcome.text);
     REQUIRE(outcome.code == ErrorCode::kAborted);
-    REQUIRE(
-        outcome.text.find("an exception was thrown that is no std::exception (in push_pull #0") !=
-        std::string::npos);
+    REQUIRE(outcome.text.find(
+                "an exception was thrown that is not a std::exception (in push_pull #0") !=
+            std::string::npos);
   }
 }
 

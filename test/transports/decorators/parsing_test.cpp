@@ -122,8 +122,8 @@ TEST_CASE("the error for an invalid shape names the invalid part and the alterna
   CHECK_THAT(shape_refusal("1ms+0-1:2ms,seed=3"), ContainsSubstring("in the first rule, seed="));
   CHECK_THAT(shape_refusal("1ms+2ms"), ContainsSubstring("'2ms' names no pair"));
   CHECK_THAT(shape_refusal("1ms+hosts:2ms"), ContainsSubstring("'hosts:2ms' names no pair"));
-  CHECK_THAT(shape_refusal("1ms+0-0:2ms"), ContainsSubstring("'0-0' is no pair of ranks"));
-  CHECK_THAT(shape_refusal("a-b:2ms"), ContainsSubstring("'a-b' is no pair of ranks"));
+  CHECK_THAT(shape_refusal("1ms+0-0:2ms"), ContainsSubstring("'0-0' is not a pair of ranks"));
+  CHECK_THAT(shape_refusal("a-b:2ms"), ContainsSubstring("'a-b' is not a pair of ranks"));
   CHECK_THAT(shape_refusal("100Gbit,1s"), ContainsSubstring("12.5 GB would be in flight"));
   CHECK_THAT(
       refusal([](const std::string& text) { check_shape(parse_shape(text), 2); }, "1ms+0-2:off"),

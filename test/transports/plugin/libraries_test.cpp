@@ -52,7 +52,7 @@ TEST_CASE(
     "a library without the entry function, of another version or without required functions is "
     "refused") {
   CHECK_THAT(complaint(KOLO_NO_PLUGIN),
-             ContainsSubstring("has no function kolo_transport_plugin, so it is no transport"));
+             ContainsSubstring("has no function kolo_transport_plugin, so it is not a transport"));
   CHECK_THAT(complaint(KOLO_OTHER_VERSION),
              ContainsSubstring("its table is of version 1000, and this kolo speaks version 2"));
   CHECK_THAT(complaint(KOLO_HALF_A_PLUGIN),

@@ -23,7 +23,7 @@ std::vector<Cache> last_level_caches(const std::vector<int>& cores,
 std::size_t share_of_caches(const std::vector<Cache>& caches, const std::vector<int>& cores,
                             int ranks);
 
-// "0-3,8" to {0, 1, 2, 3, 8}; empty if the text is no such list.
+// "0-3,8" to {0, 1, 2, 3, 8}; empty if the text is not such a list.
 std::vector<int> parse_cores(std::string_view text);
 
 }  // namespace kolo::posix
