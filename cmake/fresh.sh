@@ -103,7 +103,7 @@ done
 case "$suite" in
   bookworm | trixie | noble) ;;
   "") fail "which suite? bookworm, trixie or noble; see $0 --help" ;;
-  *) fail "unknown suite '$suite'; there are bookworm, trixie and noble" ;;
+  *) fail "unknown suite '$suite'; expected one of bookworm, trixie, noble" ;;
 esac
 [ $# -gt 0 ] || set -- ./test/run.sh
 [ "$(id -u)" -eq 0 ] || fail "needs root, for chroot and mounts; try: sudo $0 $suite"

@@ -53,7 +53,7 @@ for group in $groups; do
     fuzz) packages="$packages $fuzz" ;;
     tests) packages="$packages $tests" ;;
     tidy) packages="$packages $tidy" ;;
-    *) fail "unknown group '$group'; there are base, fabrics, plots, peers, fuzz, tests and tidy" ;;
+    *) fail "unknown group '$group'; expected one of base, fabrics, plots, peers, fuzz, tests, tidy" ;;
   esac
 done
 

@@ -12,7 +12,7 @@ int Communicator::size() const { return state().size(); }
 std::string_view Communicator::name() const { return state().options().name; }
 int Communicator::job_rank(int rank) const {
   check(rank >= 0 && rank < size(),
-        fmt::format("job_rank: rank {} is not a rank; there are 0 to {}", rank, size() - 1));
+        fmt::format("job_rank: rank {} is not a rank; expected 0 to {}", rank, size() - 1));
   return state().job_rank(rank);
 }
 std::string_view Communicator::transport() const { return state().transport().name(); }

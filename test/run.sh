@@ -33,7 +33,7 @@ done
 case "$preset" in
   release | debug | asan | tsan) with="--with tests --with plots --with fabrics" ;;
   fuzz) with="--with tests --with fuzz --with fabrics" ;;
-  *) echo "run.sh: unknown preset '$preset'; there are release, debug, asan, tsan and fuzz" >&2; exit 2 ;;
+  *) echo "run.sh: unknown preset '$preset'; expected one of release, debug, asan, tsan, fuzz" >&2; exit 2 ;;
 esac
 
 if [ -n "$tidy" ]; then

@@ -81,7 +81,7 @@ meant() {
 
 # require_one_of NAME VALUE LIST
 require_one_of() {
-  is_in "$2" "$3" || refuse "$1: unknown '$2'; there are $(listed "$3")$(meant "$2" "$3")"
+  is_in "$2" "$3" || refuse "$1: unknown '$2'; expected one of $(listed "$3")$(meant "$2" "$3")"
 }
 
 # require_word_of_arm OPTION WORD ARM

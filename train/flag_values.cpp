@@ -88,7 +88,7 @@ ValueRule one_of(std::string what, std::vector<std::string> names) {
       [what = std::move(what), names = std::move(names)](const std::string& text) -> std::string {
         if (std::ranges::find(names, text) != names.end()) return "";
         const bool is_list = text.find(',') != std::string::npos;
-        return fmt::format("unknown {} '{}'; {}there are {}{}", what, text,
+        return fmt::format("unknown {} '{}'; {}expected one of {}{}", what, text,
                            is_list ? "one at a time; " : "", fmt::join(names, ", "),
                            did_you_mean(suggested_word(text, names)));
       };
@@ -103,7 +103,7 @@ ValueRule known_dataset() {
       usages.push_back(scheme.usage);
     }
     const std::string place = kind == text ? "" : text.substr(kind.size() + 1);
-    return fmt::format("unknown data set '{}'; there are {}{}", text, fmt::join(usages, ", "),
+    return fmt::format("unknown data set '{}'; expected one of {}{}", text, fmt::join(usages, ", "),
                        did_you_mean(meant_dataset(kind, place)));
   };
 }

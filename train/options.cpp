@@ -318,7 +318,7 @@ Command parse_command(const std::string& word) {
   if (word == "train") return Command::train;
   if (word == "compare") return Command::compare;
   const std::vector<std::string> known{"train", "compare"};
-  refuse(fmt::format("unknown command '{}'; there are train and compare{}", word,
+  refuse(fmt::format("unknown command '{}'; expected one of train, compare{}", word,
                      did_you_mean(suggested_word(word, known))));
 }
 
@@ -346,7 +346,7 @@ std::string first_unexpected(const CLI::App& app) {
 ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
   if (arguments.empty())
-    refuse("a command is missing; there are train and compare; see kolo-train --help");
+    refuse("a command is missing; expected one of train, compare; see kolo-train --help");
   if (arguments[0] == "--help" || arguments[0] == "-h") {
     parsed.text = kUsage;
     parsed.is_text = true;
@@ -415,7 +415,7 @@ void check_transport(const Options& options) {
     if (joins_processes(name)) return;
     refuse(
         fmt::format("--transport {}: it connects threads of one process, but kolo-train's ranks "
-                    "are processes; there are {}",
+                    "are processes; expected one of {}",
                     name, fmt::join(names_between_processes(), ", ")));
   } catch (const std::invalid_argument& error) {
     refuse(error.what());

@@ -179,7 +179,7 @@ void refuse_transport(const std::string& name, const std::string& command) {
   if (name.find(',') != std::string::npos)
     why = takes_all ? "one at a time, or all of them in turn; " : "one at a time; ";
   throw std::invalid_argument(fmt::format(
-      "--transport {}: {}there are {}, and libraries by their paths, with a slash: ./libx.so{}",
+      "--transport {}: {}expected one of {}, or the path of a library, with a slash: ./libx.so{}",
       name, why, fmt::join(names, ", "), did_you_mean(suggested_word(name, names))));
 }
 
@@ -295,7 +295,7 @@ void require_sense(const Arguments& arguments) {
           fmt::format("--segment-bytes {}: expected 0 (the default) or {} to {}",
                       arguments.segment_bytes, kLeastSegment, kMostSegment));
   require(arguments.device.empty() || arguments.device == "cuda",
-          fmt::format("--device {}: there is cuda", arguments.device));
+          fmt::format("--device {}: expected cuda", arguments.device));
   require(arguments.device.empty() || (!arguments.is_memory_its_own && !arguments.is_overlapped),
           "--device cuda: buffers are the device's; leave --allocated and --overlap out");
   require(!arguments.is_captured || !arguments.device.empty(),

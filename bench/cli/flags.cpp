@@ -233,7 +233,7 @@ std::size_t parse_size(const char* flag, const std::string& text) {
 void refuse_name(const std::string& text, const std::vector<std::string>& names,
                  const std::string& flag, Synonyms synonyms) {
   const bool is_list = text.find(',') != std::string::npos;
-  throw std::invalid_argument(fmt::format("{} {}: {}there are {}{}", flag, text,
+  throw std::invalid_argument(fmt::format("{} {}: {}expected one of {}{}", flag, text,
                                           is_list ? "one at a time; " : "", fmt::join(names, ", "),
                                           did_you_mean(suggested_word(text, names, synonyms))));
 }

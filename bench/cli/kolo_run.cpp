@@ -64,7 +64,7 @@ CLI::Validator one_of_bindings() {
               names.push_back(entry.first);
               list += (list.empty() ? "" : ", ") + entry.first;
             }
-            return "there is no '" + text + "'; there are " + list +
+            return "there is no '" + text + "'; expected one of " + list +
                    kolo::did_you_mean(kolo::suggested_word(text, names));
           },
           ""};

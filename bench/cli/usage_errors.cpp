@@ -98,7 +98,7 @@ void require_command(const CLI::App& app, int argc, const char* const* argv) {
   const std::string guessed =
       argc < 2 ? "" : did_you_mean(suggested_word(argv[1], names, kElsewhere));
   throw std::invalid_argument(fmt::format(
-      "{}; there are {}{}; see kolo-bench --help",
+      "{}; expected one of {}{}; see kolo-bench --help",
       argc < 2 ? "a command is missing" : fmt::format("there is no command '{}'", argv[1]),
       fmt::join(names, ", "), guessed));
 }

@@ -144,7 +144,7 @@ def main():
     arguments = parser.parse_args()
     for game in arguments.games:
         if game not in GAMES or (game == "raw" and arguments.by == "shape"):
-            parser.error(f"--games {game}: there are {', '.join(GAMES)}; raw goes with --by link")
+            parser.error(f"--games {game}: expected one of {', '.join(GAMES)}; raw goes with --by link")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, link.end_on_signal)
     sweep = Sweep(arguments)

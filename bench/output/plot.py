@@ -455,7 +455,7 @@ def formats_of(words):
     formats = [word for word in (words or "").split(",") if word]
     for word in formats:
         if word not in FORMATS:
-            refuse(f"--format {word}: there are {', '.join(FORMATS)}")
+            refuse(f"--format {word}: expected one of {', '.join(FORMATS)}")
     return list(dict.fromkeys(formats))
 
 

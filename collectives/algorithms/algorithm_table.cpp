@@ -134,7 +134,7 @@ std::uint8_t find_algorithm(Collective collective, std::string_view name) {
       return static_cast<std::uint8_t>(row);
     }
   }
-  throw std::invalid_argument(fmt::format("{}: no algorithm '{}'; there are: {}",
+  throw std::invalid_argument(fmt::format("{}: no algorithm '{}'; expected one of {}",
                                           to_string(collective), name,
                                           fmt::join(algorithm_names(collective), ", ")));
 }

@@ -62,7 +62,7 @@ void require_alignment(const Call& call, const Named& buffer) {
 
 void require_root(const Call& call, Caller who) {
   if (call.root < 0 || call.root >= who.size) {
-    reject(call, fmt::format("root {} is not a rank; there are 0 to {}", call.root, who.size - 1));
+    reject(call, fmt::format("root {} is not a rank; expected 0 to {}", call.root, who.size - 1));
   }
 }
 

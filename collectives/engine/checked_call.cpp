@@ -377,7 +377,7 @@ Call message(Caller who, ConstBuffer in, Buffer out, std::size_t count, const El
   Call call = begin(Collective::kMessage, count, of);
   const int other = who.rank == from ? to : from;
   if (other < 0 || other >= who.size) {
-    reject(call, fmt::format("there is no rank {}; there are 0 to {}, and this is {}", other,
+    reject(call, fmt::format("there is no rank {}; expected 0 to {} (this is rank {})", other,
                              who.size - 1, who.rank));
   }
   if (other == who.rank)

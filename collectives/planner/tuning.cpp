@@ -63,7 +63,8 @@ TuningPoint parse_point(const std::string& line) {
   }
   const auto found = collective_of(collective);
   if (!found) {
-    throw std::invalid_argument(fmt::format("no collective '{}'; there are: {}", shown(collective),
+    throw std::invalid_argument(fmt::format("no collective '{}'; expected one of {}",
+                                            shown(collective),
                                             fmt::join(collective_names(), ", ")));
   }
   point.collective = *found;

@@ -83,7 +83,7 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) {
        c.broadcast({data, 4, kFloat}, 2);
      },
-     "broadcast: root 2 is not a rank; there are 0 to 1"},
+     "broadcast: root 2 is not a rank; expected 0 to 1"},
     {[](Communicator& c, float* data) {
        c.broadcast({data, 4, kFloat}, -1);
      },
@@ -91,7 +91,7 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) {
        c.all_reduce({data, 4, kFloat}, kSum, {.algorithm = "rnig", .segment_bytes = 0});
      },
-     "all_reduce: no algorithm 'rnig'; there are: ring"},
+     "all_reduce: no algorithm 'rnig'; expected one of ring"},
     {[](Communicator& c, float* data) {
        c.all_reduce({data, 4, kFloat}, ReduceOp::kBitXor);
      },
@@ -159,7 +159,7 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) {
        c.reduce({data, 4, kFloat}, {data + 4, 4, kFloat}, 2, kSum);
      },
-     "reduce: root 2 is not a rank; there are 0 to 1"},
+     "reduce: root 2 is not a rank; expected 0 to 1"},
     {[](Communicator& c, float* data) {
        c.gather({data, chunk_count(4, c.size(), c.rank()), kFloat}, {nullptr, 4, kFloat}, c.rank());
      },
@@ -205,7 +205,7 @@ const Mistake kMistakes[] = {
     {[](Communicator& c, float* data) {
        c.receive({data, 3, kFloat}, 2);
      },
-     "message: there is no rank 2; there are 0 to 1"},
+     "message: there is no rank 2; expected 0 to 1 (this is rank"},
 };
 
 }  // namespace

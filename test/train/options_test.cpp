@@ -120,18 +120,19 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
     CHECK_THROWS_WITH(parse_options(words), ContainsSubstring(part));
     CHECK_THROWS_AS(parse_options(words), UsageError);
   };
-  refuses({"dance"}, "unknown command 'dance'; there are train and compare");
+  refuses({"dance"}, "unknown command 'dance'; expected one of train, compare");
   refuses({}, "a command is missing");
   refuses({"train", "--strategies", "star"},
-          "unknown strategy 'star'; there are ring (ring_all_reduce), ps (param_server)");
+          "unknown strategy 'star'; expected one of ring (ring_all_reduce), ps (param_server)");
   refuses({"train", "--transport", "pigeon"},
-          "--transport: unknown transport 'pigeon'; there are auto, ");
-  refuses({"train", "--model", "vgg"}, "--model: unknown model 'vgg'; there are resnet50, small");
-  refuses({"train", "--stem", "x"}, "there are imagenet, cifar");
-  refuses({"train", "--backend", "x"}, "--backend: unknown backend 'x'; there are auto, ");
-  refuses({"train", "--lr-schedule", "x"}, "there are constant, cosine");
-  refuses({"train", "--ps-mode", "x"}, "there are dedicated, sharded and everywhere");
-  refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "there are worker and server");
+          "--transport: unknown transport 'pigeon'; expected one of auto, ");
+  refuses({"train", "--model", "vgg"},
+          "--model: unknown model 'vgg'; expected one of resnet50, small");
+  refuses({"train", "--stem", "x"}, "expected one of imagenet, cifar");
+  refuses({"train", "--backend", "x"}, "--backend: unknown backend 'x'; expected one of auto, ");
+  refuses({"train", "--lr-schedule", "x"}, "expected one of constant, cosine");
+  refuses({"train", "--ps-mode", "x"}, "expected one of dedicated, sharded, everywhere");
+  refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "expected one of worker, server");
   refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
   refuses({"train", "--no-such-flag"}, "--no-such-flag");
   refuses({"train", "--ranks"}, "--ranks needs a value; see kolo-train train --help");
@@ -141,9 +142,10 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--modle", "small"}, "'--modle'; did you mean --model?");
   refuses({"train", "--model", "small", "--modle", "small"}, "'--modle'; did you mean --model?");
   refuses({"compaer"},
-          "unknown command 'compaer'; there are train and compare; did you mean compare?");
+          "unknown command 'compaer'; expected one of train, compare; did you mean compare?");
   refuses({"train", "--transport", "smh"}, "; did you mean shm?");
-  refuses({"train", "--transport", "shm,tcp"}, "unknown transport 'shm,tcp'; one at a time; there");
+  refuses({"train", "--transport", "shm,tcp"},
+          "unknown transport 'shm,tcp'; one at a time; expected");
   refuses({"train", "--ranks", "2,4"}, "from 1 to 1024, one at a time, got '2,4'");
   refuses({"train", "--model", "resnet"}, "; did you mean resnet50?");
   refuses({"train", "--strategies", "rign"}, "; did you mean ring?");
@@ -171,8 +173,9 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
 
 TEST_CASE("a misspelled data set gets a suggestion") {
   const auto asks = [](const std::string& dataset, const std::string& meant) {
-    CHECK_THROWS_WITH(parse_options({"train", "--dataset", dataset}),
-                      ContainsSubstring("; there are digits, svhn:DIR; did you mean " + meant));
+    CHECK_THROWS_WITH(
+        parse_options({"train", "--dataset", dataset}),
+        ContainsSubstring("; expected one of digits, svhn:DIR; did you mean " + meant));
   };
   asks("digit", "digits?");
   asks("digists:/some/where", "digits?");
@@ -181,8 +184,9 @@ TEST_CASE("a misspelled data set gets a suggestion") {
   asks("svh", "svhn:DIR?");
   asks("/", "svhn:/?");  // a folder without a kind
   for (const std::string other : {"cifar10", "/no/such/folder", "mnist:/"}) {
-    CHECK_THROWS_WITH(parse_options({"train", "--dataset", other}),
-                      "--dataset: unknown data set '" + other + "'; there are digits, svhn:DIR");
+    CHECK_THROWS_WITH(
+        parse_options({"train", "--dataset", other}),
+        "--dataset: unknown data set '" + other + "'; expected one of digits, svhn:DIR");
   }
 }
 
@@ -302,9 +306,9 @@ TEST_CASE("an error message says what was expected and what was given") {
 }
 
 TEST_CASE("a transport between threads cannot connect kolo-train's ranks") {
-  CHECK_THROWS_WITH(
-      check_transport(parse({"train", "--transport=inproc"})),
-      Catch::Matchers::StartsWith("--transport inproc: ") && ContainsSubstring("there are shm, "));
+  CHECK_THROWS_WITH(check_transport(parse({"train", "--transport=inproc"})),
+                    Catch::Matchers::StartsWith("--transport inproc: ") &&
+                        ContainsSubstring("expected one of shm, "));
   CHECK_NOTHROW(check_transport(parse({"train", "--transport=tcp"})));
 }
 

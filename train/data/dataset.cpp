@@ -59,7 +59,7 @@ std::unique_ptr<Dataset> open_dataset(std::string_view specification, Split spli
     return row.open(argument, split, options);
   }
   throw DataError(
-      fmt::format("unknown data set '{}'; known are: {}", specification, known_schemes()));
+      fmt::format("unknown data set '{}'; expected one of {}", specification, known_schemes()));
 }
 
 std::vector<DatasetScheme> dataset_schemes() {

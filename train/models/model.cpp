@@ -26,7 +26,8 @@ constexpr Row kTable[] = {
 Stem stem_from(std::string_view name) {
   if (name == "imagenet") return Stem::imagenet;
   if (name == "cifar") return Stem::cifar;
-  throw std::invalid_argument(fmt::format("unknown stem '{}'; known are: imagenet, cifar", name));
+  throw std::invalid_argument(
+      fmt::format("unknown stem '{}'; expected one of imagenet, cifar", name));
 }
 
 std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
@@ -42,7 +43,7 @@ std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Paramet
     return row.make(parameters, settings);
   }
   throw std::invalid_argument(
-      fmt::format("unknown model '{}'; known are: {}", name, fmt::join(model_names(), ", ")));
+      fmt::format("unknown model '{}'; expected one of {}", name, fmt::join(model_names(), ", ")));
 }
 
 std::vector<std::string> model_names() {

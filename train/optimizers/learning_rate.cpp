@@ -14,7 +14,7 @@ Decay decay_from(std::string_view name) {
     if (name_of(decay) == name) return decay;
   }
   throw std::invalid_argument(fmt::format(
-      "unknown decay '{}' of the learning rate; known are: constant, step, cosine", name));
+      "unknown decay '{}' of the learning rate; expected one of constant, step, cosine", name));
 }
 
 std::string_view name_of(Decay decay) {

@@ -55,9 +55,9 @@ std::string find_strategy(std::string_view word) {
     names.emplace_back(known.name);
     if (!known.synonym.empty()) names.emplace_back(known.synonym);
   }
-  throw std::invalid_argument(fmt::format("--strategies: unknown strategy '{}'; there are {}{}",
-                                          word, list_of_strategies(),
-                                          did_you_mean(suggested_word(word, names))));
+  throw std::invalid_argument(
+      fmt::format("--strategies: unknown strategy '{}'; expected one of {}{}", word,
+                  list_of_strategies(), did_you_mean(suggested_word(word, names))));
 }
 
 int parse_servers(std::string_view arm, std::string_view text) {
@@ -75,8 +75,9 @@ UpdateAt parse_update_at(std::string_view where, std::string_view text) {
   if (text == "worker") return UpdateAt::worker;
   if (text == "server") return UpdateAt::server;
   const std::vector<std::string> places{"worker", "server"};
-  throw std::invalid_argument(fmt::format("{}: unknown place '{}'; there are worker and server{}",
-                                          where, text, did_you_mean(suggested_word(text, places))));
+  throw std::invalid_argument(
+      fmt::format("{}: unknown place '{}'; expected one of worker, server{}", where, text,
+                  did_you_mean(suggested_word(text, places))));
 }
 
 // Suggests the intended word: "sharded" for "shardd", "servers=3" for "server=3",
@@ -228,9 +229,9 @@ std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) 
   if (defaults.ps_mode != "dedicated" && defaults.ps_mode != "sharded" &&
       defaults.ps_mode != "everywhere") {
     const std::vector<std::string> modes{"dedicated", "sharded", "everywhere"};
-    throw std::invalid_argument(
-        fmt::format("--ps-mode: unknown mode '{}'; there are dedicated, sharded and everywhere{}",
-                    defaults.ps_mode, did_you_mean(suggested_word(defaults.ps_mode, modes))));
+    throw std::invalid_argument(fmt::format(
+        "--ps-mode: unknown mode '{}'; expected one of dedicated, sharded, everywhere{}",
+        defaults.ps_mode, did_you_mean(suggested_word(defaults.ps_mode, modes))));
   }
   std::vector<Arm> arms;
   for (const std::string_view part : split(text, ',')) {

@@ -118,7 +118,7 @@ std::string ways_there_are(const Library& ucp) {
 [[noreturn]] void fail_without_context(const Library& ucp, ucs_status_t status) {
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("UCX has no usable transport ({}): check UCX_TLS and UCX_NET_DEVICES; "
-                          "there is {} here (ucx_info -d), and without UCX_TLS it chooses "
+                          "this machine has {} (ucx_info -d), and UCX chooses among them "
                           "by itself",
                           text_of(ucp, status), ways_there_are(ucp)));
 }

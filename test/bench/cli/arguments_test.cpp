@@ -223,18 +223,20 @@ TEST_CASE("list items may have spaces around them, and none may be empty") {
 }
 
 TEST_CASE("an option with one value refuses a list and says so") {
-  REQUIRE(mentions(complaint({"allreduce", "--transport", "shm,tcp"}),
-                   {"--transport shm,tcp: one at a time, or all of them in turn; there are auto"}));
+  REQUIRE(mentions(
+      complaint({"allreduce", "--transport", "shm,tcp"}),
+      {"--transport shm,tcp: one at a time, or all of them in turn; expected one of auto"}));
   REQUIRE(mentions(complaint({"allreduce", "--transport", "foo"}), {", all, and libraries by"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "shm,tcp"}),
-                   {"--transport shm,tcp: one at a time; there are"}));
+                   {"--transport shm,tcp: one at a time; expected one of"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "all"}),
-                   {"--transport all: explain takes one at a time; there are"}));
+                   {"--transport all: explain takes one at a time; expected one of"}));
   REQUIRE(mentions(complaint({"tune", "--out", "table", "--transport", "all"}),
                    {"--transport all: tune takes a list"}));
   REQUIRE(mentions(complaint({"allreduce", "--ranks", "2,4"}),
                    {"--ranks 2,4: expected a whole number, one at a time"}));
-  REQUIRE(mentions(complaint({"allreduce", "--type", "int8,int16"}), {"one at a time; there are"}));
+  REQUIRE(mentions(complaint({"allreduce", "--type", "int8,int16"}),
+                   {"one at a time; expected one of"}));
 }
 
 TEST_CASE("an error suggests a similar known word") {
@@ -315,14 +317,14 @@ TEST_CASE("p2p on a device exchanges messages, whatever other options say") {
     CHECK(mentions(refusal, {"--level " + std::string(level) + " --device cuda: ",
                              "leave --level out, to measure messages"}));
   }
-  CHECK(complaint({"p2p", "latency", "--device", "tpu"}) == "--device tpu: there is cuda");
+  CHECK(complaint({"p2p", "latency", "--device", "tpu"}) == "--device tpu: expected cuda");
   CHECK(complaint({"p2p", "latency", "--device", ""}) == "--device: expected cuda");
 }
 
 TEST_CASE("a parameter server's commands take a device as the others do") {
   for (const char* half : {"push", "pull", "push-pull"}) {
     CHECK(parsed({"ps", half, "--device", "cuda", "--servers", "1"}).device == "cuda");
-    CHECK(complaint({"ps", half, "--device", "tpu"}) == "--device tpu: there is cuda");
+    CHECK(complaint({"ps", half, "--device", "tpu"}) == "--device tpu: expected cuda");
   }
 }
 

@@ -52,7 +52,7 @@ class Complaint(unittest.TestCase):
 class Mistakes(Complaint):
     def test_an_error_names_the_flag_and_its_values(self):
         for about, words in {
-            "a command is missing; there are": [],
+            "a command is missing; expected one of": [],
             "--ranks 0: expected 1 to 1024": ["allreduce", "--ranks", "0"],
             "--ranks 2.5: expected a whole number": ["allreduce", "--ranks", "2.5"],
             "--factor x: expected a whole number": ["allreduce", "--factor", "x"],
@@ -71,10 +71,10 @@ class Mistakes(Complaint):
             "ps needs push, pull or push-pull": ["ps"],
             "allreduce has no option '--min-byte'; did you mean --min-bytes?; see": ["allreduce", "--min-byte", "8"],
             "ps push has no option '--zeal'; see": ["ps", "push", "--zeal"],
-            "--device tpu: there is cuda": ["allreduce", "--device", "tpu"],
+            "--device tpu: expected cuda": ["allreduce", "--device", "tpu"],
             "--bytes 1000000 GiB: the buffers of 2 ranks take": ["allreduce", "--bytes", "1000000G"],
             "--bytes takes the place of --min-bytes": ["p2p", "latency", "--min-bytes", "8", "--bytes", "8"],
-            "there is no command 'allreduc'; there are": ["allreduc"],
+            "there is no command 'allreduc'; expected one of": ["allreduc"],
             "leave --allocated and --overlap out": ["allreduce", "--device", "cuda", "--allocated"],
             "--level segments --device cuda: channels and bare libraries": ["p2p", "latency", "--device", "cuda", "--level", "segments"],
             "--servers 2: expected 0 or more, and at least one of the 2 ranks must be a worker": ["ps", "pull", "--servers", "2"],

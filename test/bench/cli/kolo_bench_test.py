@@ -261,11 +261,11 @@ class Planner(unittest.TestCase):
                              (["tune", "--out", tempfile.gettempdir()], "Is a directory"),
                              (["tune", "--ranks", "0", *out], "--ranks 0: expected"), (["tune", "--ranks", "2,x", *out], "--ranks x: expected"),
                              (["tune", "--ranks", "", *out], "--ranks"), (["tune", "--transport", "pigeon", *out], "--transport pigeon"),
-                             (["tune", "--collectives", "zoo", *out], "--collectives zoo: there are"),
+                             (["tune", "--collectives", "zoo", *out], "--collectives zoo: expected one of"),
                              (["tune", "--collectives", "scan", *out], "does not choose its algorithm"),
-                             (["explain"], "explain needs a collective"), (["explain", "zoo"], "explain zoo: there are allgather"),
+                             (["explain"], "explain needs a collective"), (["explain", "zoo"], "explain zoo: expected one of allgather"),
                              (["explain", "scan", "--bytes", "4K,"], "--bytes"), (["explain", "scan", "--bytes", "3"], "less than one element"),
-                             (["explain", "scan", "--reproducibility", "sometimes"], "there are fast, ordered, invariant")):
+                             (["explain", "scan", "--reproducibility", "sometimes"], "expected one of fast, ordered, invariant")):
             with self.subTest(words=words):
                 code, output, errors = run(*words)
                 self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
@@ -359,10 +359,10 @@ class Drawing(unittest.TestCase):
 
     def test_impossible_pictures_are_refused(self):
         for words, about in ((["scan", "--servers", "1"], "for push_pull"), (["push_pull", "--servers", "6"], "--servers 6"),
-                             (["pigeon"], "draw pigeon: there are allgather,"), (["scan", "--bytes", "1G"], "boxes"),
+                             (["pigeon"], "draw pigeon: expected one of allgather,"), (["scan", "--bytes", "1G"], "boxes"),
                              (["allreduce", "--bytes", "1G", "--segment-bytes", "64"], "boxes"),
                              (["scan", "--ranks", "65"], "1 to 64"), (["reduce", "--root", "6"], "--root 6: expected 0 to 5"),
-                             (["scan", "--algorithm", "ring"], "scan --algorithm ring: there are chain"),
+                             (["scan", "--algorithm", "ring"], "scan --algorithm ring: expected one of chain"),
                              (["scan", "--hosts", "7"], "--hosts 7: expected"), (["scan", "--hosts", "0,1"], "--hosts 0,1"),
                              (["scan", "--latency", "-1"], "--latency"), (["scan", "--segment-bytes", "1"], "--segment-bytes")):
             with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:

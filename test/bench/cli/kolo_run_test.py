@@ -178,7 +178,7 @@ class Endings(unittest.TestCase):
         if len(cores) > 1:
             self.assertEqual(bound["[0]"] & bound["[1]"], set())
         code, _, errors = run("-n", "2", "--bind", "stars", "true")
-        self.assertEqual((code, errors), (2, "kolo-run: --bind: there is no 'stars'; there are cores, nodes, none; see kolo-run --help\n"))
+        self.assertEqual((code, errors), (2, "kolo-run: --bind: there is no 'stars'; expected one of cores, nodes, none; see kolo-run --help\n"))
 
     def test_bad_arguments_print_one_line(self):
         for words in (["-n", "0", "true"], ["-n", "two", "true"], ["true"], ["-n", "2"], ["-n"], ["--what", "true"], []):
@@ -191,7 +191,7 @@ class Endings(unittest.TestCase):
                              (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is not a number from 0 to 3600"),
                              (["true"], "-n N is missing"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'; see"),
                              (["--rank", "2", "true"], "no option '--rank'; did you mean --ranks?; see"),
-                             (["-n", "2", "--bind", "core", "true"], "there are cores, nodes, none; did you mean cores?; see"),
+                             (["-n", "2", "--bind", "core", "true"], "expected one of cores, nodes, none; did you mean cores?; see"),
                              (["-n", "2"], "there is no command to run")):
             _, _, errors = run(*words)
             self.assertIn(about, errors)

@@ -59,8 +59,8 @@ class Pairs(unittest.TestCase):
         self.assertEqual([line["algorithm"] for line in lines], 3 * ["segments", "messages"])
 
     def test_impossible_arguments_print_one_message(self):
-        for words, said in ((["p2p"], "needs latency, bandwidth"), (["p2p", "speed"], "there are latency, bandwidth"),
-                            (["p2p", "latency", "--level", "bytes"], "there are segments, messages, both"),
+        for words, said in ((["p2p"], "needs latency, bandwidth"), (["p2p", "speed"], "expected one of latency, bandwidth"),
+                            (["p2p", "latency", "--level", "bytes"], "expected one of segments, messages, both"),
                             (["p2p", "latency", "--min-bytes", "0"], "at least 1 byte"),
                             (["p2p", "latency", "--window", "-1"], "expected 0 to")):
             code, output, errors = run(*words)

@@ -110,7 +110,7 @@ class Plot(Drawing):
             self.assertTrue(all(content.startswith((b"%PDF", b"\x89PNG", b"<?xml")) for content in files.values()))
         self.assertEqual({Path(name).suffix for name in self.files(rows, "--overview", "--format", "svg", only=["time"])}, {".svg"})
         done = subprocess.run([BENCH, "plot", "rows", "--format", "png,jpg"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        self.assertEqual((done.returncode, done.stderr), (2, "kolo-bench plot: --format jpg: there are png, svg, pdf\n"))
+        self.assertEqual((done.returncode, done.stderr), (2, "kolo-bench plot: --format jpg: expected one of png, svg, pdf\n"))
 
     def test_peers_and_limits_are_lines_and_bars(self):
         rows = [row(library, transport, size, size / 10 + 5, limit_us=size / 20 + 1)

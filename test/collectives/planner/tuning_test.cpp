@@ -57,7 +57,7 @@ TEST_CASE("an error names an invalid line with the file and the reason") {
   refuse("all_reduce four shm 1024 ring", "COLLECTIVE RANKS TRANSPORT BYTES ALGORITHM");
   refuse("all_reduce 0 shm 1024 ring", "COLLECTIVE RANKS TRANSPORT BYTES ALGORITHM");
   refuse("all_reduce 4 shm -1 ring", "COLLECTIVE RANKS TRANSPORT BYTES ALGORITHM");
-  refuse("allreduce 4 shm 1024 ring", "no collective 'allreduce'; there are: all_reduce");
+  refuse("allreduce 4 shm 1024 ring", "no collective 'allreduce'; expected one of all_reduce");
   refuse("all_reduce 4 shm 1024 rong", "no algorithm 'rong'");
   refuse("{\"json\": true}", "COLLECTIVE RANKS TRANSPORT BYTES ALGORITHM");
 }

@@ -18,8 +18,8 @@ std::string refusal(std::string_view specification, const DatasetOptions& option
 }
 
 TEST_CASE("an unknown data set is rejected with the list of known ones") {
-  CHECK(refusal("imagenet") == "unknown data set 'imagenet'; known are: digits, svhn:DIR");
-  CHECK(refusal("") == "unknown data set ''; known are: digits, svhn:DIR");
+  CHECK(refusal("imagenet") == "unknown data set 'imagenet'; expected one of digits, svhn:DIR");
+  CHECK(refusal("") == "unknown data set ''; expected one of digits, svhn:DIR");
 }
 
 TEST_CASE("a malformed data set specification is rejected with the right form") {

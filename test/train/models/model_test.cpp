@@ -18,8 +18,8 @@ TEST_CASE("an unknown model or stem is rejected with the list of known ones") {
   tensor::Parameters parameters;
   CHECK(model_names() == std::vector<std::string>{"resnet50", "small"});
   CHECK_THROWS_WITH(make_model("resnet51", parameters, {}),
-                    "unknown model 'resnet51'; known are: resnet50, small");
-  CHECK_THROWS_WITH(stem_from("mnist"), "unknown stem 'mnist'; known are: imagenet, cifar");
+                    "unknown model 'resnet51'; expected one of resnet50, small");
+  CHECK_THROWS_WITH(stem_from("mnist"), "unknown stem 'mnist'; expected one of imagenet, cifar");
 }
 
 TEST_CASE("models reject unsupported images and numbers of classes") {

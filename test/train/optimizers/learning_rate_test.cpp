@@ -52,7 +52,7 @@ TEST_CASE("invalid settings of the learning rate are rejected") {
   CHECK(decay_from("cosine") == Decay::cosine);
   CHECK_THROWS_WITH(
       decay_from("linear"),
-      "unknown decay 'linear' of the learning rate; known are: constant, step, cosine");
+      "unknown decay 'linear' of the learning rate; expected one of constant, step, cosine");
 }
 
 }  // namespace

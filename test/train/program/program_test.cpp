@@ -53,7 +53,7 @@ std::string refusal(const Folder& folder, const std::string& flag, const std::st
 std::set<std::string> known_instead(const Folder& folder, const std::string& flag,
                                     const std::string& value) {
   const std::string text = refusal(folder, flag, value);
-  const std::regex before("there are |known are: |ps takes ");
+  const std::regex before("expected one of |ps takes ");
   std::smatch there;
   REQUIRE(std::regex_search(text, there, before));
   std::string said = there.suffix();
