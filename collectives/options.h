@@ -16,7 +16,7 @@ namespace kolo {
 
 // Which bits a reduction of floats may have. In every mode all ranks get the same bits.
 enum class Reproducibility : std::uint8_t {
-  kFast,       // of the fastest algorithm here; another run may choose another algorithm
+  kFast,       // of the fastest algorithm here; another run may choose a different algorithm
   kOrdered,    // the same in every run with the same ranks, counts and transport: the choice of the
                // algorithm does not depend on measurements at the start
   kInvariant,  // those of ((x0 op x1) op x2) ..., with any algorithm that combines in this order,

@@ -1,5 +1,5 @@
 // Interface of transports from outside kolo: a table of plain C functions. The library may be built
-// separately, at another time, with another compiler. C99 and C++.
+// separately, at a different time, with a different compiler. C99 and C++.
 //
 // The library has one symbol,
 //

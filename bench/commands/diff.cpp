@@ -145,7 +145,7 @@ Rows read_rows(const std::string& path) {
     } catch (const nlohmann::json::parse_error&) {
       throw std::invalid_argument(fmt::format(
           "{}:{}: is not JSON: expected lines as kolo-bench's --json writes them", path, number));
-    } catch (const std::exception& error) {  // missing fields, or fields of another type
+    } catch (const std::exception& error) {  // missing fields, or fields of a different type
       throw std::invalid_argument(
           fmt::format("{}:{}: no row of kolo-bench: {}", path, number, words_of(error)));
     }

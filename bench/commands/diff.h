@@ -8,8 +8,8 @@ namespace kolo::bench {
 // Prints a table of the rows that both files have. Rows match if library (or peer, as in
 // --against), transport, collective, algorithm, ranks, bytes, type, op, form, memory,
 // reproducibility, in_place, servers, segment_bytes, window, progress and network are equal. If a
-// library now chooses another algorithm, its rows are compared as well. The last of several rows
-// for one point counts.
+// library now chooses a different algorithm, its rows are compared as well. The last of several
+// rows for one point counts.
 //
 // A row is slower if every new pass took longer (its median) than every old pass, and the two
 // medians differ by at least --least percent. Faster is the reverse. Otherwise the difference is

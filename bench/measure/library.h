@@ -64,7 +64,7 @@ class Library {
   // Its version, for the JSON lines; empty if unknown.
   virtual std::string version() const { return {}; }
 
-  // The place of the result after run(): `out`, except for libraries with another meaning of in
+  // The place of the result after run(): `out`, except for libraries with a different meaning of in
   // place.
   virtual const void* result(const Problem&, const void* /*in*/, const void* out) const {
     return out;

@@ -34,7 +34,7 @@ struct Row {
   int ranks = 0;
   std::size_t bytes = 0;
   std::size_t iterations = 0;  // counted ones
-  // Iterations that do not count, of passes with the cores at another distance (pass_filter.h).
+  // Iterations that do not count, of passes with the cores at a different distance (pass_filter.h).
   std::size_t left_out = 0;
   Quantiles time_us;
   std::optional<std::uint64_t> wrong;   // elements of all iterations and ranks; none: not checked

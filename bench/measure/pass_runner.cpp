@@ -229,7 +229,8 @@ std::uint64_t PassRunner::count_wrong_shares(const Pattern& pattern) const {
   return wrong;
 }
 
-// Checks a barrier: no rank may leave before all have arrived. Each round has another late rank.
+// Checks a barrier: no rank may leave before all have arrived. Each round has a different late
+// rank.
 std::uint64_t PassRunner::count_wrong_barriers(Library& library) {
   if (turn_.problem.collective != Collective::kBarrier) return 0;
   std::uint64_t wrong = 0;

@@ -146,8 +146,8 @@ class Writer {
     return schedule_.steps.back();
   }
 
-  // The chunks of the other servers. Each rank starts at another place, so that workers do not all
-  // start with the same server.
+  // The chunks of the other servers. Each rank starts at a different place, so that workers do not
+  // all start with the same server.
   std::vector<int> chunks_of_others() const {
     const int n = schedule_.chunks;
     const int first = mine_ >= 0 ? mine_ + 1 : request_.rank % n;

@@ -35,7 +35,7 @@ Costs costs_from(std::string_view text) {
       costs.reduce_us_per_byte >> costs.switch_us >> costs.cores;
   if (!words) {
     throw Error(ErrorCode::kProtocol, kNoPeer,
-                "a rank published unreadable costs: is it another version of kolo?");
+                "a rank published unreadable costs: does it run a different version of kolo?");
   }
   return costs;
 }

@@ -11,7 +11,7 @@ namespace kolo {
 // With enough digits to read back the same bits.
 std::string to_text(const Costs& costs);
 
-// Throws kolo::Error kProtocol for the text of another version.
+// Throws kolo::Error kProtocol for the text of a different version.
 Costs costs_from(std::string_view text);
 
 }  // namespace kolo

@@ -207,7 +207,7 @@ class World {
     sent.is_free = true;
     join(self, sent.clock);
     if (sent.values.size() != length_of(self, step, segment, options_)) {
-      throw fault(self, step, "gets an answer of another length");
+      throw fault(self, step, "gets an answer of a different length");
     }
     write(self, step, segment, sent.values, options_, queues_);
     return Outcome::kDone;
@@ -410,7 +410,7 @@ class World {
     if (schedule.collective == Collective::kAllToAll)
       element.chunk = rank;  // number of the chunk at its sender
     const char* wrong = !value.is_defined                          ? "was never written"
-                        : !(value.element == element)              ? "holds another element"
+                        : !(value.element == element)              ? "holds a different element"
                         : value.from != expected                   ? "has the wrong contributions"
                         : reduces && !is_scan && !value.is_final   ? "was never declared complete"
                         : reduces && !value.is_scaled              ? "was never scaled"
@@ -429,10 +429,10 @@ class World {
     if (orders_.size() <= index) orders_.resize(index + 1);
     if (orders_[index] == 0) orders_[index] = value.order;
     if (orders_[index] == value.order) return;
-    throw Fault{
-        fmt::format("rank {}: output element {} was combined in another order than on an earlier "
-                    "rank, and may have other bits",
-                    rank, to_string(element))};
+    throw Fault{fmt::format(
+        "rank {}: output element {} was combined in a different order than on an earlier "
+        "rank, and may have other bits",
+        rank, to_string(element))};
   }
 
   static Contributions only(int rank) {

@@ -15,7 +15,7 @@
 namespace kolo::train {
 
 // Opens the data set; `argument` is the directory. Throws DataError if a file is missing, truncated
-// or of another shape.
+// or of a different shape.
 std::unique_ptr<Dataset> open_svhn(std::string_view argument, Split split,
                                    const DatasetOptions& options);
 

@@ -61,10 +61,10 @@ void require_equal_options(const Options& options, Communicator& communicator) {
   for (std::size_t i = 0; i < flags.size(); ++i) {
     for (std::size_t rank = 1; rank < rows.size(); ++rank) {
       if (rows[rank][i] == rows[0][i]) continue;
-      throw std::runtime_error(
-          fmt::format("rank {} was given another {} than rank 0 (rank {} has {}): start all ranks "
-                      "with the same options",
-                      rank, flags[i].first, communicator.rank(), flags[i].second));
+      throw std::runtime_error(fmt::format(
+          "rank {} was given a different {} than rank 0 (rank {} has {}): start all ranks "
+          "with the same options",
+          rank, flags[i].first, communicator.rank(), flags[i].second));
     }
   }
 }

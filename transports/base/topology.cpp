@@ -32,7 +32,7 @@ struct Place {
 
 [[noreturn]] void refuse() {
   throw Error(ErrorCode::kProtocol, kNoPeer,
-              "a rank published an unreadable location: does it run another version of kolo?");
+              "a rank published an unreadable location: does it run a different version of kolo?");
 }
 
 double parse_quota(const std::string& text) {
@@ -116,7 +116,7 @@ void require_one_size(Store& store, int rank, int size, Deadline deadline) {
   const bool is_read = said >> first >> first_size && (said >> std::ws).eof();
   if (!is_read || first < 0 || first_size < 1) {
     throw Error(ErrorCode::kProtocol, kNoPeer,
-                "a rank published an unreadable size: does it run another version of kolo?");
+                "a rank published an unreadable size: does it run a different version of kolo?");
   }
   if (first_size == size) return;
   throw Error(ErrorCode::kMismatch, first,

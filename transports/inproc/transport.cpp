@@ -414,10 +414,11 @@ std::shared_ptr<Room> take_ticket(Store& store, int rank, const std::string& tex
   check(line != std::string::npos && second != std::string::npos,
         "inproc: unreadable room in the store");
   if (text.substr(0, line) != posix::process_identity()) {
-    throw Error(ErrorCode::kUnavailable, 0,
-                fmt::format("rank {} is in another process than rank 0: inproc connects threads of "
-                            "one process only; use shm or tcp",
-                            rank));
+    throw Error(
+        ErrorCode::kUnavailable, 0,
+        fmt::format("rank {} is in a different process than rank 0: inproc connects threads of "
+                    "one process only; use shm or tcp",
+                    rank));
   }
   if (!claim(store, rank)) {
     throw Error(ErrorCode::kDeadline, 0,

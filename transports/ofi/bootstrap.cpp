@@ -96,7 +96,7 @@ void check_asked(const TransportRequest& request, const std::vector<Offer>& offe
     if (known_provider(offers[0].asked).is_within_host && offers[rank].host != offers[0].host) {
       throw Error(ErrorCode::kUnavailable, static_cast<int>(rank),
                   fmt::format("rank {}: libfabric's provider {} works within one host, and rank {} "
-                              "is on another host than rank 0: choose tcp (KOLO_OFI_PROVIDER)",
+                              "is on a different host than rank 0: choose tcp (KOLO_OFI_PROVIDER)",
                               request.rank, offers[0].asked, rank));
     }
   }

@@ -17,8 +17,8 @@ struct Plugin {
   std::string options;  // for its make function
 };
 
-// std::invalid_argument if the table is of another version or lacks functions. The text names them
-// and the remedy.
+// std::invalid_argument if the table is of a different version or lacks functions. The text names
+// them and the remedy.
 Plugin checked(const kolo_plugin* table, std::string_view origin);
 
 // Returns the transport of `name`: a registered one, or, if there is a slash in `name`, the one in

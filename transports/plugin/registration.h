@@ -20,8 +20,8 @@ bool is_from_outside(std::string_view name);
 
 // Registered names belong to the process, as loaded libraries do: a name means the same transport
 // to all communicators. The table and its data must live as long as the process. Thread-safe.
-// std::invalid_argument if the table is of another version or lacks functions, or if its name is
-// not a word or is used by another transport.
+// std::invalid_argument if the table is of a different version or lacks functions, or if its name
+// is not a word or is used by another transport.
 void register_transport(const kolo_plugin& table);
 
 }  // namespace kolo

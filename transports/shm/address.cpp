@@ -19,10 +19,11 @@ EndpointAddress address_from_text(const std::string& text, int peer) {
   if (!(words >> a.version) || a.version != kLayoutVersion ||
       !(words >> a.segment_bytes >> a.process >> a.ticket[0] >> a.ticket[1] >> a.host >> a.socket >>
         a.trial.address >> a.trial.value >> a.has_barriers)) {
-    throw Error(ErrorCode::kProtocol, peer,
-                fmt::format("rank {} speaks another version of shm than {}: run the same build of "
-                            "kolo on every rank",
-                            peer, kLayoutVersion));
+    throw Error(
+        ErrorCode::kProtocol, peer,
+        fmt::format("rank {} speaks a different version of shm than {}: run the same build of "
+                    "kolo on every rank",
+                    peer, kLayoutVersion));
   }
   if (a.socket == "-") a.socket.clear();
   std::getline(words >> std::ws, a.reason);

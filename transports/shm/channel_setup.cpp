@@ -124,7 +124,7 @@ bool ShmChannel::attach(posix::Descriptor region, int process) {
   std::memcpy(&header, memory.bytes().data(), sizeof header);
   if (!(header == header_for(layout, pair_.peer, pair_.rank))) {
     kill(ErrorCode::kProtocol,
-         fmt::format("rank {}: {} uses another layout of the shared memory: run the same "
+         fmt::format("rank {}: {} uses a different layout of the shared memory: run the same "
                      "build of kolo",
                      pair_.rank, pair_.peer_name));
     return false;

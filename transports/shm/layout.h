@@ -165,8 +165,8 @@ struct NoPeer {
   Frame frame{};  // only the first frame is read
 };
 
-// The other side compares it with its own figures, so that a peer of another build or with other
-// settings is an error, not a crash.
+// The other side compares it with its own figures, so that a peer of a different build or with
+// other settings is an error, not a crash.
 struct alignas(kApart) Header {
   std::uint64_t magic = kMagic;
   std::uint32_t version = kLayoutVersion;

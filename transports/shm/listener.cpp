@@ -93,9 +93,10 @@ void Listener::check_addresses() const {
     const EndpointAddress& address = address_of(peer);
     if (address.host != own_.host) {
       fail(ErrorCode::kUnavailable, peer,
-           fmt::format("is on another host or in another network namespace ({}, here {}): shm "
-                       "joins ranks of one host; use tcp",
-                       address.host, own_.host));
+           fmt::format(
+               "is on a different host or in a different network namespace ({}, here {}): shm "
+               "joins ranks of one host; use tcp",
+               address.host, own_.host));
     }
     if (address.socket.empty()) {
       fail(ErrorCode::kUnavailable, peer, "cannot share memory (" + address.reason + "): use tcp");

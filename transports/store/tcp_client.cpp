@@ -100,9 +100,10 @@ class TcpStore final : public Store {
               why_silent(server_)));
     }
     if (reply->number != store_wire::kVersion) {
-      throw Error(ErrorCode::kProtocol, kNoPeer,
-                  fmt::format("{} speaks another version: run the same build of kolo everywhere",
-                              describe()));
+      throw Error(
+          ErrorCode::kProtocol, kNoPeer,
+          fmt::format("{} speaks a different version: run the same build of kolo everywhere",
+                      describe()));
     }
     return true;
   }

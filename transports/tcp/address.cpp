@@ -76,8 +76,9 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
   if (!stream || !parsed) {
     throw Error(
         ErrorCode::kProtocol, rank,
-        fmt::format("rank {} published an unreadable tcp address: is it another version of kolo?",
-                    rank));
+        fmt::format(
+            "rank {} published an unreadable tcp address: does it run a different version of kolo?",
+            rank));
   }
   card.token = *parsed;
   return card;

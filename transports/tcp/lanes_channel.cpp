@@ -213,7 +213,7 @@ bool LanesChannel::read(Lane& lane, std::byte* into, std::size_t bytes) {
   if (chunk.magic == kChunkMagic && is_before(awaited_, chunk.segment)) return false;
   if (!is_awaited(chunk, bytes)) {
     lose("read from",
-         "it sent a chunk of another segment than this rank expects: do all ranks call "
+         "it sent a chunk of a different segment than this rank expects: do all ranks call "
          "the same operations?");
     return false;
   }

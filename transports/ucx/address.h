@@ -18,7 +18,7 @@ struct EndpointAddress {
 
 std::string to_text(const EndpointAddress& card);
 
-// Error kProtocol, with `rank`, if `text` is damaged or of another version.
+// Error kProtocol, with `rank`, if `text` is damaged or of a different version.
 EndpointAddress address_from_text(const std::string& text, int rank);
 
 }  // namespace kolo::ucx

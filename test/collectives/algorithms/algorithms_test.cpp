@@ -308,7 +308,7 @@ std::string fault_of(std::vector<Schedule> program, const CheckOptions& options)
 TEST_CASE("the checker finds partners that combine in different orders") {
   auto program = program_of(4, 0, false, recursive_doubling_all_reduce);
   for (Step& step : program[3].steps) step.is_in_last = false;
-  REQUIRE(fault_of(program, counting(5)).find("another order") != std::string::npos);
+  REQUIRE(fault_of(program, counting(5)).find("a different order") != std::string::npos);
 }
 
 TEST_CASE("the checker finds a send that must be a copy and is not") {

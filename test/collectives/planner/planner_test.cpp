@@ -266,7 +266,7 @@ TEST_CASE("costs survive the conversion to text and back, bit for bit") {
   costs.switch_us = 1.0 / 7;
   costs.cores = 3;
   CHECK(costs_from(to_text(costs)) == costs);
-  CHECK_THROWS_WITH(costs_from("1 2 three"), ContainsSubstring("another version"));
+  CHECK_THROWS_WITH(costs_from("1 2 three"), ContainsSubstring("a different version"));
 }
 
 TEST_CASE("all ranks make the same choice, in all communicators of the job") {

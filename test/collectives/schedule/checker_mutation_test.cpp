@@ -182,8 +182,8 @@ constexpr Plant kPlants[] = {
      "received yet"},
     {"operands change sides on one rank", kDoubling,
      [](Program& p) { step(p, 3, 1).is_in_last = false; },
-     "rank 1: output element 0 of chunk 0 was combined in another order than on an earlier rank, "
-     "and may have other bits"},
+     "rank 1: output element 0 of chunk 0 was combined in a different order than on an earlier "
+     "rank, and may have other bits"},
     {"a chunk lies outside what the caller gave", kDirect,
      [](Program& p) { step(p, 0, 3).out.chunk = 1; },
      "rank 0, turn 1, step 3 (receive-reduce, chunk 0): reaches outside the caller's buffer"},

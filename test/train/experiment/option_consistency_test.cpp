@@ -38,7 +38,7 @@ TEST_CASE("a rank with another flag value is reported on every rank, with the fl
       {"--bucket-bytes", "1000"}};
   for (const auto& difference : differences) {
     for (const std::string& text : texts_of(difference)) {
-      CHECK_THAT(text, ContainsSubstring("rank 1 was given another"));
+      CHECK_THAT(text, ContainsSubstring("rank 1 was given a different"));
       CHECK_THAT(text, ContainsSubstring(difference.front()));
     }
   }

@@ -158,9 +158,10 @@ TEST_CASE("a transport for threads only rejects another process") {
     CHECK(error.code() == ErrorCode::kUnavailable);
     said = error.what();
   }
-  CHECK(said ==
-        "rank 1 is in another process than rank 0: inproc connects threads of one process only; "
-        "use shm or tcp");
+  CHECK(
+      said ==
+      "rank 1 is in a different process than rank 0: inproc connects threads of one process only; "
+      "use shm or tcp");
 }
 
 }  // namespace kolo::test
