@@ -160,7 +160,7 @@ void Engine::finish_message(std::size_t index) {
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
 }
 
-// Needs the lock, and the role.
+// Takes an operation out of the queue. Needs the lock and the driver's role.
 void Engine::unlink(Operation& operation) {
   --(operation.direction == kNoDirection ? queued_collectives_
                                          : queued_messages_[operation.direction]);
@@ -175,7 +175,8 @@ void Engine::unlink(Operation& operation) {
   if (last_seen_ == &operation) last_seen_ = previous;
 }
 
-// Needs the lock, and the role. The caller must keep the result until the operation has ended.
+// Takes a finished operation out of the queue. The caller must keep the result until the operation
+// has ended. Needs the lock and the driver's role.
 std::shared_ptr<Operation> Engine::take_out(Operation& operation) {
   unlink(operation);
   at_hand_ = nullptr;
@@ -197,8 +198,9 @@ Operation* Engine::retire(Operation& operation, const Operation* awaited) {
   return is_awaited ? nullptr : head_;
 }
 
-// Needs the lock, and has it again at the end. A blocking call's operation is gone once it is done.
-// An operation with callbacks is asynchronous, and the caller of end() keeps it alive.
+// Marks the operation as done, and runs its callbacks without the lock. Needs the lock, and has it
+// again at the end. A blocking call's operation is gone once it is done. An operation with
+// callbacks is asynchronous, and the caller of end() keeps it alive.
 void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
   const std::vector<WorkCallback> callbacks = std::exchange(operation.callbacks, {});
   const std::optional<Error> failure = callbacks.empty() ? std::nullopt : operation.failure;

@@ -193,7 +193,8 @@ std::size_t Engine::direction_of(const Call& call) const {
   return 2 * static_cast<std::size_t>(sends ? call.peer : call.root) + (sends ? 0 : 1);
 }
 
-// Needs the lock. Messages are counted per direction: a rank without part in one does not count it.
+// Makes the call header, with the next sequence number. Messages are counted per direction, since a
+// rank without part in a message does not count it. Needs the lock.
 CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   CallHeader header;
   header.collective = call.collective;
@@ -217,7 +218,7 @@ CallHeader Engine::header_of(const Call& call, const Schedule& schedule) {
   return header;
 }
 
-// Needs the lock.
+// Gives the operation its executor from the plan cache. Needs the lock.
 void Engine::find_executor(const Call& call, Operation& operation) {
   if (call.reducer != nullptr) plans_->require_carried(call.element_bytes);
   const bool has_update = static_cast<bool>(operation.update);
@@ -232,7 +233,8 @@ void Engine::find_executor(const Call& call, Operation& operation) {
   }
 }
 
-// Needs the lock until link(), which follows.
+// Checks the call, chooses its algorithm and fills the operation. Needs the lock until link(),
+// which follows.
 void Engine::prepare(Call& call, Operation& operation) {
   failure_->check();
   check(!is_closing_, "an operation was issued while its communicator is being destroyed");
@@ -294,7 +296,8 @@ void Engine::issue(Call& call, const std::shared_ptr<Operation>& operation) {
   put_in_queue(operation);
 }
 
-// Needs the lock.
+// Adds an asynchronous operation to the queue, which then owns it, and wakes the driver. Needs the
+// lock.
 void Engine::put_in_queue(const std::shared_ptr<Operation>& operation) {
   operation->deadline = Clock::now() + operation->timeout;
   operation->self = operation;

@@ -53,7 +53,7 @@ CallKey key_of(const Call& call, int rank) {
 
 }  // namespace
 
-// Needs the lock.
+// Keeps a short call with default options for the fast path. Needs the lock.
 void Engine::cache_call(const Call& call, const Operation& operation) {
   const bool has_usual_servers = call.servers == nullptr || is_cacheable(*call.servers);
   const bool is_default = call.reducer == nullptr && has_usual_servers && call.lengths.empty() &&
@@ -155,19 +155,19 @@ std::shared_ptr<Operation> Engine::issue_cached(const std::shared_ptr<Engine>& s
   return operation;
 }
 
-// Needs the lock. True if neither streams nor device memory need care, which the fast path cannot
-// give. Enqueued operations must be watched, since their headers may come before this call's.
-// Memory that the device's driver knows must be classified.
+// True if neither streams nor device memory need care, which the fast path cannot give. Enqueued
+// operations must be watched, since their headers may come before this call's. Memory that the
+// device's driver knows must be classified. Needs the lock.
 bool Engine::is_apart_from_streams(const void* in, const void* out) const {
   if (streams_ == nullptr) [[likely]]
     return true;
   return !has_given_ && streams_->is_plain(in) && (out == in || streams_->is_plain(out));
 }
 
-// Needs the lock; there must be no driver. Finishes small messages at the head of the queue that
-// have arrived, up to `operation` and a few beyond. So a caller that waits for many messages, one
-// by one, rarely takes the role. True once `operation` has ended. It may have failed: the lock is
-// then given back.
+// Finishes small messages at the head of the queue that have arrived, up to `operation` and a few
+// beyond. So a caller that waits for many messages, one by one, rarely takes the role. True once
+// `operation` has ended. Needs the lock, and there must be no driver. If an operation fails, the
+// lock is released.
 bool Engine::finish_at_head(Operation& operation, std::unique_lock<std::mutex>& lock) {
   for (int ended = 0; ended < kMostInRow; ++ended) {
     if (head_ == nullptr || failure_->is_known() || !may_end_under_lock(*head_)) break;
@@ -227,7 +227,9 @@ bool Engine::advance_soon(Executor& executor) {
   return true;
 }
 
-// Needs the lock, and gives it back. `failure`: the exception thrown so far, or null.
+// Puts a started operation into the queue and drives it to its end. If `failure` (the exception
+// thrown so far) is set, the operation fails instead. Throws the operation's failure. Needs the
+// lock, and releases it.
 void Engine::finish_in_queue(Operation& operation, const std::exception_ptr& failure,
                              std::unique_lock<std::mutex>& lock) {
   link(operation);
@@ -241,7 +243,8 @@ void Engine::finish_in_queue(Operation& operation, const std::exception_ptr& fai
   if (operation.failure) throw Error(*operation.failure);
 }
 
-// Needs the lock, and gives it back. The operation is in the queue, and there is no driver.
+// Fails `operation` with `failure`, and with it all other queued operations. The operation is in
+// the queue, and there is no driver. Needs the lock, and releases it.
 void Engine::fail_in_queue(Operation& operation, const std::exception_ptr& failure,
                            std::unique_lock<std::mutex>& lock) {
   has_driver_ = true;

@@ -45,7 +45,8 @@ void Engine::join_devices() {
   if (streams_ != nullptr) streams_->meet(channels_);
 }
 
-// Needs the lock.
+// Throws if the call's buffers are in the wrong memory for its stream, or if it has none (see
+// StreamQueue). Needs the lock.
 void Engine::require_places(Call& call) {
   if (streams_ == nullptr) {
     throw std::invalid_argument(
@@ -195,7 +196,7 @@ Error Engine::timed_out(const StreamQueue::Pending& pending) const {
                       rank_, host_, what, transport_->name(), timeout.count(), late, late)};
 }
 
-// Needs the lock, and has it again at the end.
+// Ends all operations on streams with `cause`. Needs the lock, and has it again at the end.
 void Engine::fail_on_streams(const Error& cause, std::unique_lock<std::mutex>& lock) {
   has_given_ = may_replay_ = false;
   for (const std::shared_ptr<Operation>& operation : streams_->take_all()) {
