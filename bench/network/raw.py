@@ -42,11 +42,11 @@ def take(connection, memory):
 def connected(rank):
     address = (os.environ["MASTER_ADDR"], PORT)
     if rank == 0:
-        with prepared(socket.socket()) as door:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port may be of a job that has just ended
-            door.bind(address)
-            door.listen()
-            return prepared(door.accept()[0])
+        with prepared(socket.socket()) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the port may be of a job that has just ended
+            listener.bind(address)
+            listener.listen()
+            return prepared(listener.accept()[0])
     deadline = time.monotonic() + PATIENCE_S
     while True:
         connection = prepared(socket.socket())

@@ -40,7 +40,7 @@ KINDS = ("scan", "garbage", "slow", "crowd")
 PLACES = ("none", "elsewhere", "at the job")
 MOST = {"scan": 1, "garbage": 256, "slow": 200, "crowd": 1000}
 RANKS = 4
-DOORS = RANKS + 1  # and the store's listener
+LISTENERS = RANKS + 1  # and the store's listener
 HELLOS = (b"KOLT" + struct.pack("<I", 3) + bytes(56), b"KOLO" + bytes(28))  # transports/tcp/hello.h, store_wire.h
 RESET = struct.pack("ii", 1, 0)
 DIE_WITH_PARENT = 1
@@ -70,7 +70,7 @@ def family(pid):
         return
 
 
-def doors_of(pid):
+def ports_of(pid):
     inodes = listening()
     found = set()
     for member in family(pid):
@@ -162,7 +162,7 @@ class Elsewhere:
     """Listeners of a process outside the job; it accepts every connection and closes it."""
 
     def __init__(self):
-        self.listeners = [socket.create_server(("127.0.0.1", 0), backlog=1024) for _ in range(DOORS)]
+        self.listeners = [socket.create_server(("127.0.0.1", 0), backlog=1024) for _ in range(LISTENERS)]
         self.ports = [one.getsockname()[1] for one in self.listeners]
         self.process = multiprocessing.Process(target=self.run, daemon=True)
         self.process.start()
@@ -193,14 +193,14 @@ def start_job(arguments):
     return subprocess.Popen(bench, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def wait_for_doors(job):
+def wait_for_listeners(job):
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and job.poll() is None:
-        doors = doors_of(job.pid)
-        if len(doors) == DOORS:
-            return doors
+        ports = ports_of(job.pid)
+        if len(ports) == LISTENERS:
+            return ports
         time.sleep(0.01)
-    raise SystemExit(f"the job listens at {len(doors_of(job.pid))} ports, not {DOORS}: {job.communicate()[1]}")
+    raise SystemExit(f"the job listens at {len(ports_of(job.pid))} ports, not {LISTENERS}: {job.communicate()[1]}")
 
 
 def rows_of(job, what):
@@ -218,9 +218,9 @@ def run_once(arguments, kind, place, elsewhere):
     stop, result = multiprocessing.Event(), multiprocessing.Queue()
     strangers = None
     try:
-        doors = wait_for_doors(job)
+        ports = wait_for_listeners(job)
         if place != "none":
-            crowd = Strangers(kind, doors if place == "at the job" else elsewhere.ports, arguments.rate)
+            crowd = Strangers(kind, ports if place == "at the job" else elsewhere.ports, arguments.rate)
             strangers = multiprocessing.Process(target=crowd.run, args=(stop, result), daemon=True)
             strangers.start()
         rows = rows_of(job, f"{kind} {place}")

@@ -231,16 +231,16 @@ class Street {
   void come(Input& input) {
     if (visitors_.size() == kMostVisitors) return;
     visitors_.push_back(visitor(input.below(2) == 0));
-    speak_at_door(input, visitors_.back());
+    speak_to_listener(input, visitors_.back());
   }
 
   void visitor_speaks(Input& input) {
     if (visitors_.empty()) return;
-    speak_at_door(input, visitors_[input.below(static_cast<unsigned>(visitors_.size()))]);
+    speak_to_listener(input, visitors_[input.below(static_cast<unsigned>(visitors_.size()))]);
   }
 
   // The first connection with a peer's hello is accepted.
-  void speak_at_door(Input& input, Voice& voice) {
+  void speak_to_listener(Input& input, Voice& voice) {
     speak(input, voice);
     const int name = name_of(voice);
     if (name == 0 || has_come_[index(name)]) return;

@@ -26,7 +26,7 @@ constexpr int kRank = 0;
 constexpr int kPeer = 1;
 
 // The two ranks are connected already.
-class NoDoor final : public shm::Connector {
+class NoListener final : public shm::Connector {
  public:
   void connect(shm::ShmChannel&, bool) override {}
 };
@@ -270,7 +270,7 @@ class Pair {
   const posix::SharedMemory memory_{layout_.bytes()};  // the peer's region
   const std::span<std::byte> bytes_ = memory_.bytes();
   posix::SharedMemory own_;
-  NoDoor listener_;
+  NoListener listener_;
   std::vector<shm::ShmChannel*> holding_;
   const std::shared_ptr<shm::Regions> regions_ = std::make_shared<shm::Regions>();
   std::unique_ptr<shm::ShmChannel> channel_;

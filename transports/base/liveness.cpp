@@ -245,7 +245,7 @@ void PeerLiveness::accept_some() {
     if (unknown_clients_.size() > kMostUnknownClients + peers_.size()) drop_oldest();
   }
   has_left_some_ = true;
-  look_again_at_doors();
+  look_again_at_listeners();
 }
 
 // Reads it once more, since its hello may have arrived meanwhile.
@@ -255,7 +255,7 @@ void PeerLiveness::drop_oldest() {
 }
 
 // Renews the edge-triggered events, so that clients left in the queues wake a sleeping rank.
-void PeerLiveness::look_again_at_doors() {
+void PeerLiveness::look_again_at_listeners() {
   watch_.change(unix_->descriptor(), EPOLLIN | EPOLLET, kSomebodyNew);
   if (tcp_.is_open()) watch_.change(tcp_.get(), EPOLLIN | EPOLLET, kSomebodyNew);
 }

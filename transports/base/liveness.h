@@ -139,7 +139,7 @@ class PeerLiveness {
   void accept_some();
   posix::Descriptor accept_one();
   void drop_oldest();
-  void look_again_at_doors();
+  void look_again_at_listeners();
   bool hear(UnknownClient& stranger);
   void hear_peer(int peer);
   Heard hear_line(Line& line) const;

@@ -146,15 +146,15 @@ class ShmTransport final : public Transport {
 
   void look_at_sockets() {
     std::array<epoll_event, 16> events{};
-    bool is_door_due = listener_.is_busy();
+    bool is_listener_due = listener_.is_busy();
     for (const epoll_event& event : watch_.wait(events, 0)) {
       if (event.data.u64 == static_cast<std::uint64_t>(size_)) {
-        is_door_due = true;
+        is_listener_due = true;
       } else {
         listen(link_to(static_cast<int>(event.data.u64)));
       }
     }
-    if (is_door_due) listener_.look();
+    if (is_listener_due) listener_.look();
   }
 
   void listen(Link& link) {

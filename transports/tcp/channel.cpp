@@ -17,9 +17,9 @@ constexpr std::byte kNothing{0};
 
 }  // namespace
 
-TcpChannel::TcpChannel(Listener& door, int peer, std::size_t segment_bytes,
+TcpChannel::TcpChannel(Listener& listener, int peer, std::size_t segment_bytes,
                        std::size_t longest_bytes)
-    : listener_(door), peer_(peer), memory_(segment_bytes) {
+    : listener_(listener), peer_(peer), memory_(segment_bytes) {
   capabilities_.segment_bytes = std::max(segment_bytes, longest_bytes);
   capabilities_.preferred_segment_bytes = segment_bytes;
   // Each system call interrupts the copying on both sides. 1 MiB one way takes 186 us in calls of

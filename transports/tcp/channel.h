@@ -29,7 +29,7 @@ inline constexpr std::size_t kQueueLength = SegmentMemory::kSlots;
 class TcpChannel : public Channel, public ConnectionOwner {
  public:
   // `segment_bytes`: preferred length of segments; `longest_bytes`: longest allowed.
-  TcpChannel(Listener& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes);
+  TcpChannel(Listener& listener, int peer, std::size_t segment_bytes, std::size_t longest_bytes);
 
   int peer() const override { return peer_; }
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -83,7 +83,7 @@ class TcpChannel : public Channel, public ConnectionOwner {
   // True if the peer has announced another connection with data that has not arrived yet.
   virtual bool is_more_announced() const = 0;
 
-  Listener& door() const { return listener_; }
+  Listener& listener() const { return listener_; }
   std::size_t queued() const { return queued_; }
   // Whether a slot is free for a segment that is not short.
   bool has_slot_for(std::size_t bytes) const {

@@ -40,7 +40,7 @@ ssize_t send_pieces(const posix::Descriptor& socket, std::span<iovec> pieces) {
 
 bool ConnectionChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) {
   if (is_dead() || lane != 0) return false;
-  const bool is_lower = door().rank() < peer();
+  const bool is_lower = listener().rank() < peer();
   if (theirs == nullptr) {
     if (socket_.is_open()) return false;  // the peer was faster
     socket_ = std::move(socket);
@@ -68,7 +68,7 @@ bool ConnectionChannel::take(posix::Descriptor& socket, const Hello* theirs, std
 // The hello is sent together with the next data.
 void ConnectionChannel::speak(bool follows_another) {
   follows_another_ = follows_another;
-  hello_ = encode({door().token(), door().rank(), peer(), follows_another, 0});
+  hello_ = encode({listener().token(), listener().rank(), peer(), follows_another, 0});
   unsaid_ = hello_.size();
 }
 
@@ -206,7 +206,8 @@ ssize_t ConnectionChannel::receive_straight(const posix::Descriptor& from, std::
 const posix::Descriptor* ConnectionChannel::source() {
   if (!socket_.is_open()) ask_for_connection(Listener::When::kIfNobodyComes);
   if (!socket_.is_open()) return nullptr;
-  if (!earlier_.is_open() && has_called_ && !has_earlier_) door().look();  // it may have arrived
+  if (!earlier_.is_open() && has_called_ && !has_earlier_)
+    listener().look();  // it may have arrived
   if (earlier_.is_open()) return &earlier_;
   if (has_called_ && !is_heard_ && !hear()) return nullptr;
   if (awaits_earlier_ && !has_earlier_) return nullptr;
@@ -220,8 +221,8 @@ bool ConnectionChannel::hear() {
   if (state == HelloReader::State::kWaiting) return false;
   const auto hello = reply_.hello();
   const bool is_right = state == HelloReader::State::kComplete && hello &&
-                        hello->token == door().token() && hello->from == peer() &&
-                        hello->to == door().rank();
+                        hello->token == listener().token() && hello->from == peer() &&
+                        hello->to == listener().rank();
   if (is_right) {
     is_heard_ = true;
     awaits_earlier_ = hello->follows_another;
@@ -239,7 +240,7 @@ bool ConnectionChannel::hear() {
 void ConnectionChannel::end_unheard(int error) {
   if (tries_again()) return;
   if (!has_earlier_) {
-    door().look();  // the peer's own connection may have arrived since
+    listener().look();  // the peer's own connection may have arrived since
     if (!has_called_ || has_earlier_ || may_be_on_its_way()) return;
   }
   lose("receive from", error);
@@ -254,7 +255,7 @@ bool ConnectionChannel::tries_again() {
   unsaid_ = 0;
   reply_ = {};
   count_connections();
-  door().call_again(peer());
+  listener().call_again(peer());
   return true;
 }
 
@@ -264,7 +265,7 @@ bool ConnectionChannel::tries_again() {
 bool ConnectionChannel::say_goodbye() {
   if (std::exchange(has_said_goodbye_, true)) return true;
   if (earlier_.is_open()) {
-    const auto hello = encode({door().token(), door().rank(), peer(), true, 0});
+    const auto hello = encode({listener().token(), listener().rank(), peer(), true, 0});
     posix::send_some(earlier_, hello.data(), hello.size());
   }
   if (follows_another_ && unsaid_ > 0)

@@ -26,9 +26,9 @@ constexpr int kUnsentBytes = 2 * static_cast<int>(kChunkBytes);
 
 }  // namespace
 
-LanesChannel::LanesChannel(Listener& door, int peer, std::size_t segment_bytes,
+LanesChannel::LanesChannel(Listener& listener, int peer, std::size_t segment_bytes,
                            std::size_t longest_bytes, int lanes)
-    : TcpChannel(door, peer, segment_bytes, longest_bytes),
+    : TcpChannel(listener, peer, segment_bytes, longest_bytes),
       most_(static_cast<std::size_t>(lanes)) {}
 
 // --- connecting ---
@@ -42,14 +42,14 @@ bool LanesChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uin
   added.socket = std::move(socket);
   added.has_called = theirs == nullptr;
   added.is_heard = theirs != nullptr;
-  added.hello = encode({door().token(), door().rank(), peer(), false, lane});
+  added.hello = encode({listener().token(), listener().rank(), peer(), false, lane});
   added.unsaid = added.hello.size();
   counts().connections = lanes_.size();
   note_arrival();
   const bool has_called_first = lanes_.front()->has_called;
   if (theirs == nullptr) {
     push();  // sends at least the hello, as the peer drops silent connections
-  } else if (lane == 0 && (!has_called_first || door().rank() > peer())) {
+  } else if (lane == 0 && (!has_called_first || listener().rank() > peer())) {
     open_missing_lanes();
   }
   return true;
@@ -57,7 +57,7 @@ bool LanesChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uin
 
 void LanesChannel::open_missing_lanes() {
   for (std::size_t lane = lanes_.size(); lane < most_; ++lane)
-    door().call(peer(), static_cast<std::uint32_t>(lane), Listener::When::kNow);
+    listener().call(peer(), static_cast<std::uint32_t>(lane), Listener::When::kNow);
 }
 
 // --- sending ---
@@ -177,7 +177,7 @@ bool LanesChannel::pull(std::byte* into, std::size_t bytes) {
     if (is_dead()) throw_if_dead();
   }
   if (filled_ < bytes) {
-    if (lanes_.size() < most_) door().look(true);  // the rest may come over a new lane
+    if (lanes_.size() < most_) listener().look(true);  // the rest may come over a new lane
     check_end();
     if (is_dead()) throw_if_dead();
     return false;
@@ -271,8 +271,8 @@ bool LanesChannel::hear(Lane& lane) {
   if (state == HelloReader::State::kWaiting) return false;
   const auto hello = lane.reply.hello();
   lane.is_heard = state == HelloReader::State::kComplete && hello &&
-                  hello->token == door().token() && hello->from == peer() &&
-                  hello->to == door().rank();
+                  hello->token == listener().token() && hello->from == peer() &&
+                  hello->to == listener().rank();
   if (lane.is_heard) return true;
   if (state == HelloReader::State::kComplete || lane.reply.is_other()) {
     lose("talk to", "another program listens there");
@@ -307,7 +307,7 @@ void LanesChannel::end(Lane& lane, int error) {
     lane.socket.close();
     dropped_ = std::move(lanes_.front());
     lanes_.clear();
-    door().call_again(peer());
+    listener().call_again(peer());
   } else if (is_untried) {
     lane.is_void = true;  // the peer did not want this extra lane; the others carry all data
   } else if (error != 0 || lane.header_filled > 0) {

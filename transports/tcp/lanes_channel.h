@@ -41,7 +41,7 @@ struct ChunkHeader {
 
 class LanesChannel final : public TcpChannel {
  public:
-  LanesChannel(Listener& door, int peer, std::size_t segment_bytes, std::size_t longest_bytes,
+  LanesChannel(Listener& listener, int peer, std::size_t segment_bytes, std::size_t longest_bytes,
                int lanes);
 
   bool is_connected() const override { return !lanes_.empty() || is_dead(); }

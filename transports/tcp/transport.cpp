@@ -74,7 +74,7 @@ class TcpTransport final : public Transport {
     for (const auto& channel : channels_) {
       if (channel && channel->has_queued()) channel->flush();
     }
-    if (listener_.is_open() && is_look_due()) look_at_door();
+    if (listener_.is_open() && is_look_due()) look_at_listener();
   }
 
   int descriptor() const override { return epoll_.descriptor(); }
@@ -91,7 +91,7 @@ class TcpTransport final : public Transport {
       if (news.empty()) return !is_new;
       is_new = true;
       for (const epoll_event& event : news)
-        is_door_news_ |= event.data.u64 == static_cast<std::uint64_t>(size_);
+        is_listener_news_ |= event.data.u64 == static_cast<std::uint64_t>(size_);
     }
   }
 
@@ -108,7 +108,7 @@ class TcpTransport final : public Transport {
  private:
   // For unexpected connections; a channel that needs one calls the listener itself.
   bool is_look_due() {
-    if (std::exchange(is_door_news_, false)) return true;
+    if (std::exchange(is_listener_news_, false)) return true;
     if (++calls_ % kProgressPerClock != 0) return false;
     const auto now = Clock::now();
     if (now - looked_ < kLookEvery) return false;
@@ -116,7 +116,7 @@ class TcpTransport final : public Transport {
     return true;
   }
 
-  void look_at_door() {
+  void look_at_listener() {
     listener_.look();
     const bool is_complete =
         std::all_of(channels_.begin(), channels_.end(),
@@ -158,7 +158,7 @@ class TcpTransport final : public Transport {
   std::vector<std::unique_ptr<tcp::TcpChannel>> channels_;
   std::uint64_t calls_ = 0;
   Clock::time_point looked_{};
-  bool is_door_news_ = false;
+  bool is_listener_news_ = false;
   bool is_quiesced_ = false;
 };
 

@@ -102,12 +102,12 @@ TEST_CASE("messages of unknown clients end no rank's liveness and block no later
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
-    const LivenessAddress& door = ranks[0].address();
-    for (const std::string& speech : speeches(door.ticket)) {
-      const auto near = posix::connect_unix(door.unix_name);
+    const LivenessAddress& address = ranks[0].address();
+    for (const std::string& speech : speeches(address.ticket)) {
+      const auto near = posix::connect_unix(address.unix_name);
       REQUIRE(near);
       posix::send_message(near->get(), bytes_of(speech), near->get());  // and a descriptor
-      RawConnection far(door.tcp_port);
+      RawConnection far(address.tcp_port);
       far.say(speech);
       CHECK(ranks.is_welcome());
     }
@@ -119,12 +119,12 @@ TEST_CASE("messages of unknown clients end no rank's liveness and block no later
 
 TEST_CASE("a liveness listener drops clients as soon as it detects that they are unknown") {
   Watching ranks(true);
-  const LivenessAddress& door = ranks[0].address();
-  std::vector<std::string> all = speeches(door.ticket);
+  const LivenessAddress& address = ranks[0].address();
+  std::vector<std::string> all = speeches(address.ticket);
   all.pop_back();              // might still become a hello
   all.erase(all.begin() + 1);  // this one too
   for (const std::string& speech : all) {
-    RawConnection stranger(door.tcp_port);
+    RawConnection stranger(address.tcp_port);
     stranger.say(speech);
     std::atomic<bool> is_over{false};
     std::thread waits([&] { is_over.store(stranger.is_hung_up()); });
@@ -187,11 +187,11 @@ TEST_CASE("many unknown clients do not block a rank that connects later, on eith
 
 TEST_CASE("of a thousand silent unknown clients, liveness keeps only the last few") {
   Watching ranks(true);
-  const LivenessAddress& door = ranks[0].address();
+  const LivenessAddress& address = ranks[0].address();
   const auto before = open_descriptors().size();
   std::vector<RawConnection> crowd;
   for (int i = 0; i < 200; ++i) {
-    for (int j = 0; j < 5; ++j) crowd.emplace_back(door.tcp_port);
+    for (int j = 0; j < 5; ++j) crowd.emplace_back(address.tcp_port);
     ranks[0].look();
     if (crowd.size() > 2 * kMostUnknownClients) crowd.erase(crowd.begin(), crowd.begin() + 5);
   }

@@ -26,7 +26,7 @@ TEST_CASE("unknown clients at all sockets of ofi ranks change no result, whateve
     if (!ofi::find_provider(ofi::provider_for(provider)).info) continue;
     INFO(provider);
     RanksWithUnknownClients ranks(over(provider));
-    REQUIRE(ranks.doors().size() >= 4);  // four of them belong to liveness
+    REQUIRE(ranks.listeners().size() >= 4);  // four of them belong to liveness
     for (const std::string& speech : unknown_client_messages()) {
       INFO("they say " << speech.size() << " bytes");
       CHECK(ranks.withstands(speech));

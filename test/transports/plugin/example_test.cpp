@@ -34,13 +34,13 @@ struct Hello {
   std::string text() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
 };
 
-ListeningSocket door_of(const EndpointAddress& card) {
-  ListeningSocket door;
-  door.address.ss_family = AF_UNIX;
-  std::memcpy(reinterpret_cast<char*>(&door.address) + offsetof(sockaddr_un, sun_path), card.name,
-              sizeof card.name);
-  door.length = offsetof(sockaddr_un, sun_path) + 6;
-  return door;
+ListeningSocket listener_of(const EndpointAddress& card) {
+  ListeningSocket listener;
+  listener.address.ss_family = AF_UNIX;
+  std::memcpy(reinterpret_cast<char*>(&listener.address) + offsetof(sockaddr_un, sun_path),
+              card.name, sizeof card.name);
+  listener.length = offsetof(sockaddr_un, sun_path) + 6;
+  return listener;
 }
 
 bool is_hung_up_on(const posix::Descriptor& stranger) {
@@ -79,7 +79,7 @@ class Besieging final : public ForwardingStore {
     std::memcpy(&card, value.data(), std::min(sizeof card, value.size()));
     for (const std::string& speech : speeches_to(card)) {
       ++strangers;
-      hung_up += is_hung_up_on(speak_to(door_of(card), speech)) ? 1 : 0;
+      hung_up += is_hung_up_on(speak_to(listener_of(card), speech)) ? 1 : 0;
     }
   }
 };

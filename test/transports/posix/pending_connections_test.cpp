@@ -53,19 +53,19 @@ struct Listener {
 }  // namespace
 
 TEST_CASE("a client with a hello is accepted with its descriptor, and a silent one stays pending") {
-  Listener door;
-  const auto silent = door.come();
-  const auto rank = door.say(kHello);
-  door.look();
-  REQUIRE(door.let_in.size() == 1);
-  CHECK(door.let_in[0].second.is_open());
-  CHECK_FALSE(door.callers.is_empty());
-  CHECK(door.watched == 1);
+  Listener listener;
+  const auto silent = listener.come();
+  const auto rank = listener.say(kHello);
+  listener.look();
+  REQUIRE(listener.let_in.size() == 1);
+  CHECK(listener.let_in[0].second.is_open());
+  CHECK_FALSE(listener.callers.is_empty());
+  CHECK(listener.watched == 1);
   posix::send_message(silent.get(), bytes_of(kHello));
-  door.look();
-  CHECK(door.let_in.size() == 2);
-  CHECK_FALSE(door.let_in.back().second.is_open());
-  CHECK(door.callers.is_empty());
+  listener.look();
+  CHECK(listener.let_in.size() == 2);
+  CHECK_FALSE(listener.let_in.back().second.is_open());
+  CHECK(listener.callers.is_empty());
   CHECK_FALSE(is_hung_up(silent));
   CHECK_FALSE(is_hung_up(rank));
 }
@@ -75,27 +75,27 @@ TEST_CASE("a client that sends anything else or closes is dropped at once") {
        {std::string("\n"), std::string(kHello.substr(0, 7)), std::string("hello, 2"),
         std::string(kHello) + "1", std::string(40'000, 'x'), std::string()}) {
     CAPTURE(speech.size());
-    Listener door;
-    const auto stranger = door.say(speech);
-    door.come().close();
-    door.look();
-    CHECK(door.callers.is_empty());
-    CHECK(door.let_in.empty());
+    Listener listener;
+    const auto stranger = listener.say(speech);
+    listener.come().close();
+    listener.look();
+    CHECK(listener.callers.is_empty());
+    CHECK(listener.let_in.empty());
     CHECK(is_hung_up(stranger));
   }
 }
 
 TEST_CASE(
     "a client that is silent for too long is dropped, unless it has sent its hello meanwhile") {
-  Listener door(Clock::duration{0});
-  const auto silent = door.come();
-  const auto rank = door.come();
-  door.look();
+  Listener listener(Clock::duration{0});
+  const auto silent = listener.come();
+  const auto rank = listener.come();
+  listener.look();
   posix::send_message(rank.get(), bytes_of(kHello));
-  door.look();
-  door.look();  // by then time has passed
+  listener.look();
+  listener.look();  // by then time has passed
   CHECK(is_hung_up(silent));
-  CHECK(door.let_in.size() == 1);
+  CHECK(listener.let_in.size() == 1);
   CHECK_FALSE(is_hung_up(rank));
 }
 
@@ -104,17 +104,17 @@ TEST_CASE(
     "time") {
   constexpr std::size_t kExpected = 3;
   constexpr std::size_t kStay = posix::PendingConnections::kMostUnknownClients + kExpected;
-  Listener door(std::chrono::hours(1), kExpected);
+  Listener listener(std::chrono::hours(1), kExpected);
   std::vector<posix::Descriptor> crowd;
-  for (std::size_t i = 0; i < kStay; ++i) crowd.push_back(door.come());
-  door.look();
-  door.look();
+  for (std::size_t i = 0; i < kStay; ++i) crowd.push_back(listener.come());
+  listener.look();
+  listener.look();
   posix::send_message(crowd[1].get(), bytes_of(kHello));
   for (std::size_t i = 0; i < 5; ++i) {
-    crowd.push_back(door.come());
-    door.look();
+    crowd.push_back(listener.come());
+    listener.look();
   }
-  CHECK(door.let_in.size() == 1);
+  CHECK(listener.let_in.size() == 1);
   std::size_t dropped = 0;
   for (std::size_t i = 0; i < crowd.size(); ++i) {
     const bool is_gone = is_hung_up(crowd[i]);
@@ -125,15 +125,15 @@ TEST_CASE(
 }
 
 TEST_CASE("a look accepts a bounded number of clients and reports that more are waiting") {
-  Listener door;
+  Listener listener;
   posix::UnixListener long_queue(1000);
   std::vector<posix::Descriptor> crowd;
   for (std::size_t i = 0; i < posix::PendingConnections::kMostAccepted; ++i)
     crowd.push_back(come_to(long_queue.name()));
   crowd.push_back(come_to(long_queue.name()));
-  door.callers.look(long_queue);
-  CHECK(door.callers.has_left_some());
-  door.callers.look(long_queue);
-  CHECK_FALSE(door.callers.has_left_some());
-  CHECK(door.callers.why_kept_out().empty());
+  listener.callers.look(long_queue);
+  CHECK(listener.callers.has_left_some());
+  listener.callers.look(long_queue);
+  CHECK_FALSE(listener.callers.has_left_some());
+  CHECK(listener.callers.why_kept_out().empty());
 }

@@ -77,8 +77,8 @@ TEST_CASE(
 TEST_CASE("silent unknown clients give up their descriptors for a connecting shm rank") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
-  const std::string door = shm::address_from_text(store->get("address/1", soon()), 1).socket;
-  const auto strangers = silent_clients(door, 8, [&] { ranks[1]->progress(); });
+  const std::string listener = shm::address_from_text(store->get("address/1", soon()), 1).socket;
+  const auto strangers = silent_clients(listener, 8, [&] { ranks[1]->progress(); });
   send(*ranks[0], 1, 5);
   {
     const DescriptorLimit none;

@@ -18,7 +18,7 @@ namespace {
 constexpr int kStay = static_cast<int>(posix::PendingConnections::kMostUnknownClients) + 2;
 constexpr int kCrowd = 3 * kStay;
 
-std::string door_of_rank_1(Store& store) {
+std::string listener_of_rank_1(Store& store) {
   return shm::address_from_text(store.get("address/1", soon()), 1).socket;
 }
 
@@ -27,9 +27,9 @@ std::string door_of_rank_1(Store& store) {
 TEST_CASE("an shm listener drops the oldest of many silent clients, and the ranks still connect") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
-  const std::string door = door_of_rank_1(*store);
+  const std::string listener = listener_of_rank_1(*store);
   const auto before = open_descriptors().size();
-  const auto crowd = silent_clients(door, kCrowd, [&] { ranks[1]->progress(); });
+  const auto crowd = silent_clients(listener, kCrowd, [&] { ranks[1]->progress(); });
   for (int i = 0; i + kStay < kCrowd; ++i) CHECK(is_hung_up(crowd[static_cast<std::size_t>(i)]));
   CHECK(open_descriptors().size() <= before + kCrowd + kStay);
   send(*ranks[0], 1, 5);
@@ -41,9 +41,9 @@ TEST_CASE("an shm listener drops the oldest of many silent clients, and the rank
 TEST_CASE("an shm rank connects behind clients that fill the queue of its peer's listener") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
-  const std::string door = door_of_rank_1(*store);
+  const std::string listener = listener_of_rank_1(*store);
   std::vector<posix::Descriptor> crowd;
-  while (auto one = posix::connect_unix(door)) crowd.push_back(std::move(*one));
+  while (auto one = posix::connect_unix(listener)) crowd.push_back(std::move(*one));
   CHECK(crowd.size() > 2);
   send(*ranks[0], 1, 5);
   std::uint64_t value = 0;

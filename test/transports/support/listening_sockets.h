@@ -51,12 +51,13 @@ inline std::vector<ListeningSocket> listening_since(const std::set<int>& before)
 
 // Connects and sends `speech`; the connection lives as long as the returned socket. Nothing blocks:
 // data that does not fit is dropped, and a refused connection is not retried.
-inline posix::Descriptor speak_to(const ListeningSocket& door, std::string_view speech) {
+inline posix::Descriptor speak_to(const ListeningSocket& listener, std::string_view speech) {
   // a full queue blocks; the kernel completes TCP's connections
-  const int waits = door.is_unix() ? SOCK_NONBLOCK : 0;
-  posix::Descriptor socket(::socket(door.address.ss_family, door.kind | waits | SOCK_CLOEXEC, 0));
-  const auto* const address = reinterpret_cast<const sockaddr*>(&door.address);
-  if (::connect(socket.get(), address, door.length) != 0) return socket;
+  const int waits = listener.is_unix() ? SOCK_NONBLOCK : 0;
+  posix::Descriptor socket(
+      ::socket(listener.address.ss_family, listener.kind | waits | SOCK_CLOEXEC, 0));
+  const auto* const address = reinterpret_cast<const sockaddr*>(&listener.address);
+  if (::connect(socket.get(), address, listener.length) != 0) return socket;
   static_cast<void>(
       ::send(socket.get(), speech.data(), speech.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   return socket;

@@ -33,15 +33,15 @@ inline void until(const std::function<bool()>& is_so, const std::string& what,
   }
 }
 
-inline posix::Descriptor come_to(const std::string& door,
+inline posix::Descriptor come_to(const std::string& listener,
                                  const std::function<void()>& meanwhile = std::this_thread::yield) {
   posix::Descriptor socket;
   const auto is_there = [&] {
-    auto one = posix::connect_unix(door);
+    auto one = posix::connect_unix(listener);
     if (one) socket = std::move(*one);
     return socket.is_open();
   };
-  until(is_there, "room before the door", meanwhile);
+  until(is_there, "room in the listener's backlog", meanwhile);
   return socket;
 }
 
@@ -57,11 +57,11 @@ inline void until_hung_up(const posix::Descriptor& socket,
 
 // Silent clients. On return all have been accepted, because a client behind them has been dropped.
 inline std::vector<posix::Descriptor> silent_clients(
-    const std::string& door, int count,
+    const std::string& listener, int count,
     const std::function<void()>& meanwhile = std::this_thread::yield) {
   std::vector<posix::Descriptor> crowd;
-  for (int i = 0; i < count; ++i) crowd.push_back(come_to(door, meanwhile));
-  const posix::Descriptor last = come_to(door, meanwhile);
+  for (int i = 0; i < count; ++i) crowd.push_back(come_to(listener, meanwhile));
+  const posix::Descriptor last = come_to(listener, meanwhile);
   posix::send_message(last.get(), bytes_of("GET / HTTP/1.1\r\n\r\n"));
   until_hung_up(last, meanwhile);
   return crowd;

@@ -32,7 +32,7 @@ class RanksWithUnknownClients {
     ranks_[0] = make(request(0));
     other.join();
     exchange();  // makes connections that are only made at their first use
-    doors_ = listening_since(before);
+    listeners_ = listening_since(before);
   }
 
   // Closes both at once: some transports wait for the other rank at their end.
@@ -44,11 +44,12 @@ class RanksWithUnknownClients {
   RanksWithUnknownClients(const RanksWithUnknownClients&) = delete;
   RanksWithUnknownClients& operator=(const RanksWithUnknownClients&) = delete;
 
-  const std::vector<ListeningSocket>& doors() const { return doors_; }
+  const std::vector<ListeningSocket>& listeners() const { return listeners_; }
 
   // Connects a client to every listener, sends `speech`, and keeps the connection.
   void say_everywhere(std::string_view speech) {
-    for (const ListeningSocket& door : doors_) unknown_clients_.push_back(speak_to(door, speech));
+    for (const ListeningSocket& listener : listeners_)
+      unknown_clients_.push_back(speak_to(listener, speech));
   }
 
   void leave() { unknown_clients_.clear(); }
@@ -102,7 +103,7 @@ class RanksWithUnknownClients {
 
   std::mt19937 random_{1};
   std::unique_ptr<Transport> ranks_[2];
-  std::vector<ListeningSocket> doors_;
+  std::vector<ListeningSocket> listeners_;
   std::vector<posix::Descriptor> unknown_clients_;
 };
 
