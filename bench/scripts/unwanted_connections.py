@@ -86,7 +86,7 @@ def ports_of(pid):
 
 # --- unwanted connections -------------------------------------------------------------------------------------------------------------
 
-class Strangers:
+class UnknownClients:
     """Unwanted connections of one kind, from a process of their own until it is told to stop."""
 
     def __init__(self, kind, ports, rate):
@@ -216,23 +216,23 @@ def run_once(arguments, kind, place, elsewhere):
     """The job's medians by size, and the number of unwanted connections."""
     job = start_job(arguments)
     stop, result = multiprocessing.Event(), multiprocessing.Queue()
-    strangers = None
+    unknown_clients = None
     try:
         ports = wait_for_listeners(job)
         if place != "none":
-            crowd = Strangers(kind, ports if place == "at the job" else elsewhere.ports, arguments.rate)
-            strangers = multiprocessing.Process(target=crowd.run, args=(stop, result), daemon=True)
-            strangers.start()
+            clients = UnknownClients(kind, ports if place == "at the job" else elsewhere.ports, arguments.rate)
+            unknown_clients = multiprocessing.Process(target=clients.run, args=(stop, result), daemon=True)
+            unknown_clients.start()
         rows = rows_of(job, f"{kind} {place}")
         stop.set()
-        return rows, result.get(timeout=20) if strangers else 0
+        return rows, result.get(timeout=20) if unknown_clients else 0
     finally:
         stop.set()
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGTERM)
             job.wait(20)
-        if strangers:
-            strangers.join(20)
+        if unknown_clients:
+            unknown_clients.join(20)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------------

@@ -294,7 +294,7 @@ void meet(Input& input, FakeMachine& machine) {
       return;
     }
   }
-  require(is_all_well, "strangers do not keep ranks apart");
+  require(is_all_well, "unknown clients do not keep ranks apart");
 }
 
 int lowest_free_descriptor() { return posix::Descriptor(::dup(STDERR_FILENO)).get(); }

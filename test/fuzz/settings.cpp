@@ -51,7 +51,7 @@ void check(const Settings& settings) {
   require(!settings.rank || *settings.rank >= 0, "a rank is from 0");
   require(!settings.size || *settings.size >= 1, "a size is from 1");
   require(settings.tcp_port_low <= settings.tcp_port_high, "ports go upwards");
-  require(settings.hello_timeout.count() > 0, "a stranger has some time");
+  require(settings.hello_timeout.count() > 0, "an unknown client has some time");
   if (!settings.shape.empty()) check_shape_text(settings.shape);
   if (!settings.fault.empty()) check_fault_text(settings.fault);
   if (const auto url = parse_store_url(settings.store))

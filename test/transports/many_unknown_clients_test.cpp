@@ -39,7 +39,7 @@ bool have_descriptors(rlim_t count) {
 }
 
 // A client that sends nothing, garbage or half a hello.
-RawConnection stranger(std::uint16_t port, int number) {
+RawConnection unknown_client(std::uint16_t port, int number) {
   RawConnection one(port);
   if (number % 4 == 1) one.say("GET / HTTP/1.1\r\n\r\n");
   if (number % 4 == 2) one.say(std::string("KOLO"));
@@ -53,7 +53,7 @@ class Crowd {
   explicit Crowd(std::uint16_t port)
       : thread_([this, port] {
           try {
-            for (int i = 0; i < kCrowd; ++i) here_.push_back(stranger(port, i));
+            for (int i = 0; i < kCrowd; ++i) here_.push_back(unknown_client(port, i));
           } catch (const std::exception&) {
             is_refused_.store(true);
           }

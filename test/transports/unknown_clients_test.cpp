@@ -59,14 +59,14 @@ TEST_CASE("a store drops clients that do not speak its protocol") {
       random_bytes(1, 4000),
       std::string(4000, '\0'),
       broken_length,
-      store_wire::encode({Kind::kSet, 1, 0, "key", "a stranger's"}),  // before its hello
+      store_wire::encode({Kind::kSet, 1, 0, "key", "an unknown client's"}),  // before its hello
       store_wire::encode({Kind::kHello, 1, store_wire::kVersion, {}, std::string(100'000, 'x')}),
       store_wire::encode({Kind::kHello, 1, store_wire::kVersion, {}, "x"}) +
           "and then nonsense, 32 bytes at the least"};
   for (const auto& speech : speeches) {
-    RawConnection stranger(server.port());
-    stranger.say(speech);
-    CHECK(stranger.is_hung_up());
+    RawConnection unknown_client(server.port());
+    unknown_client.say(speech);
+    CHECK(unknown_client.is_hung_up());
     CHECK(works(*store));
   }
   CHECK_FALSE(store->failure());
@@ -75,9 +75,9 @@ TEST_CASE("a store drops clients that do not speak its protocol") {
 TEST_CASE("a store drops silent unknown clients, the oldest first") {
   TcpStoreServer server("127.0.0.1", 0);
   const auto store = connect_tcp_store("127.0.0.1", server.port(), in_seconds(20));
-  std::vector<RawConnection> strangers;
-  for (int i = 0; i < 200; ++i) strangers.emplace_back(server.port());
-  CHECK(strangers.front().is_hung_up());
+  std::vector<RawConnection> unknown_clients;
+  for (int i = 0; i < 200; ++i) unknown_clients.emplace_back(server.port());
+  CHECK(unknown_clients.front().is_hung_up());
   CHECK(works(*store));
   CHECK(works(*connect_tcp_store("127.0.0.1", server.port(), in_seconds(20))));
 }
@@ -176,10 +176,10 @@ TEST_CASE("unknown clients do not disturb tcp ranks") {
   std::thread rank_0([&] { first = make(0); });
   const std::uint16_t port = published_port(*store);
 
-  std::vector<std::unique_ptr<RawConnection>> strangers;
+  std::vector<std::unique_ptr<RawConnection>> unknown_clients;
   const auto say = [&](const std::string& speech) {
-    strangers.push_back(std::make_unique<RawConnection>(port));
-    strangers.back()->say(speech);
+    unknown_clients.push_back(std::make_unique<RawConnection>(port));
+    unknown_clients.back()->say(speech);
   };
   say("");                                    // silent for ever
   say(text_of({{}, 1, 0}).substr(0, 30));     // half a hello, and then silent
@@ -187,7 +187,7 @@ TEST_CASE("unknown clients do not disturb tcp ranks") {
   say(random_bytes(7, 64));                   // as long as a hello
   say(text_of({tcp::random_token(), 1, 0}));  // a hello of another job
   say(text_of({tcp::random_token(), 1, 0}) + random_bytes(8, 10'000));
-  for (int i = 0; i < 150; ++i) strangers.push_back(std::make_unique<RawConnection>(port));
+  for (int i = 0; i < 150; ++i) unknown_clients.push_back(std::make_unique<RawConnection>(port));
 
   const auto second = make(1);
   rank_0.join();  // without waiting for a client's timeout
@@ -208,7 +208,7 @@ TEST_CASE("an impostor that listens at a rank's address is not taken for the ran
   store->set("address/0", "elsewhere\n127.0.0.1 " + std::to_string(port) + " " +
                               std::to_string(TcpSettings{}.segment_bytes) + " 1 " +
                               tcp::to_text(tcp::random_token()) + " 0\n");
-  std::thread stranger([&] {
+  std::thread impostor([&] {
     pollfd watched{listener.get(), POLLIN, 0};
     ::poll(&watched, 1, 20'000);
     const auto socket = posix::accept_from(listener);
@@ -227,7 +227,7 @@ TEST_CASE("an impostor that listens at a rank's address is not taken for the ran
     CHECK_THAT(error.what(), ContainsSubstring("rank 0 at 127.0.0.1:" + std::to_string(port)) &&
                                  ContainsSubstring("another program listens there"));
   }
-  stranger.join();
+  impostor.join();
 }
 
 TEST_CASE("any bytes are either messages or an error, and cause no crash") {

@@ -228,8 +228,9 @@ void PeerLiveness::hear_all() {
   if (!unix_) return;
   accept_some();
   const auto now = Clock::now();
-  std::erase_if(unknown_clients_,
-                [&](UnknownClient& stranger) { return hear(stranger) || now > stranger.patience; });
+  std::erase_if(unknown_clients_, [&](UnknownClient& unknown_client) {
+    return hear(unknown_client) || now > unknown_client.patience;
+  });
 }
 
 // Reads each new client at once, so that a client with a hello is never dropped as silent. Accepts
@@ -237,11 +238,11 @@ void PeerLiveness::hear_all() {
 void PeerLiveness::accept_some() {
   has_left_some_ = is_exhausted_ = false;
   for (std::size_t accepted = 0; accepted < kMostAccepted; ++accepted) {
-    UnknownClient stranger{accept_one(), Clock::now() + patience_, {}, 0};
-    if (!stranger.socket.is_open()) return;
-    watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, kSomebodyNew);
-    if (hear(stranger)) continue;
-    unknown_clients_.push_back(std::move(stranger));
+    UnknownClient unknown_client{accept_one(), Clock::now() + patience_, {}, 0};
+    if (!unknown_client.socket.is_open()) return;
+    watch_.add(unknown_client.socket.get(), EPOLLIN | EPOLLET, kSomebodyNew);
+    if (hear(unknown_client)) continue;
+    unknown_clients_.push_back(std::move(unknown_client));
     if (unknown_clients_.size() > kMostUnknownClients + peers_.size()) drop_oldest();
   }
   has_left_some_ = true;
@@ -286,19 +287,19 @@ posix::Descriptor PeerLiveness::accept_one() {
 
 // Reads from an unknown client. True: remove it from the list (it was a rank, is invalid, or
 // closed).
-bool PeerLiveness::hear(UnknownClient& stranger) {
-  auto* const bytes = reinterpret_cast<std::byte*>(&stranger.hello);
-  const auto got = posix::receive_some(stranger.socket, bytes + stranger.bytes,
-                                       sizeof stranger.hello - stranger.bytes);
+bool PeerLiveness::hear(UnknownClient& unknown_client) {
+  auto* const bytes = reinterpret_cast<std::byte*>(&unknown_client.hello);
+  const auto got = posix::receive_some(unknown_client.socket, bytes + unknown_client.bytes,
+                                       sizeof unknown_client.hello - unknown_client.bytes);
   if (got.is_closed) return true;
-  stranger.bytes += got.bytes;
-  if (stranger.bytes < sizeof stranger.hello) return false;
-  const Hello& hello = stranger.hello;
+  unknown_client.bytes += got.bytes;
+  if (unknown_client.bytes < sizeof unknown_client.hello) return false;
+  const Hello& hello = unknown_client.hello;
   if (hello.ticket != own_.ticket || hello.rank >= peers_.size()) return true;
   const int peer = static_cast<int>(hello.rank);
   Peer& known = peers_[index_of(peer)];
   if (peer == rank_ || known.is_gone || known.came.socket.is_open()) return true;
-  known.came.socket = std::move(stranger.socket);
+  known.came.socket = std::move(unknown_client.socket);
   if (!addresses_.empty()) {  // cannot be cut short: the socket's buffer is empty
     const std::uint64_t welcome = addresses_[index_of(peer)].ticket;
     posix::send_some(known.came.socket, &welcome, sizeof welcome);

@@ -140,7 +140,7 @@ class PeerLiveness {
   posix::Descriptor accept_one();
   void drop_oldest();
   void look_again_at_listeners();
-  bool hear(UnknownClient& stranger);
+  bool hear(UnknownClient& unknown_client);
   void hear_peer(int peer);
   Heard hear_line(Line& line) const;
   void hung_up(int peer);

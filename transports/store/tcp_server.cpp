@@ -77,7 +77,7 @@ class Server {
       }
       std::array<epoll_event, 64> events{};
       for (const epoll_event& event : epoll_.wait(events, next_timeout_ms())) handle(event);
-      drop_late_strangers();
+      drop_late_unknown_clients();
     }
     hear_the_last();
     service_.say_goodbye();
@@ -105,8 +105,8 @@ class Server {
   // Reads the hellos of clients that connected during the last pass.
   void hear_the_last() {
     accept_some();
-    const auto strangers = unknown_clients_;
-    for (const std::uint64_t token : strangers) read(token);
+    const auto unknown_clients = unknown_clients_;
+    for (const std::uint64_t token : unknown_clients) read(token);
   }
 
   int next_timeout_ms() const {
@@ -139,27 +139,27 @@ class Server {
       connections_.emplace(token, std::move(connection));
       service_.add(token);
       unknown_clients_.push_back(token);
-      if (unknown_clients_.size() > kMostUnknownClients) drop_oldest_stranger();
+      if (unknown_clients_.size() > kMostUnknownClients) drop_oldest_unknown_client();
     }
   }
 
   // Handles a lack of file descriptors: drops the oldest unknown connection. Without one, the
   // listener pauses for 100 ms, as epoll would report it again and again.
   void make_room() {
-    if (!unknown_clients_.empty()) return drop_oldest_stranger();
+    if (!unknown_clients_.empty()) return drop_oldest_unknown_client();
     epoll_.remove(listener_.get());
     is_listening_ = false;
     rests_until_ = Clock::now() + 100ms;
   }
 
   // Reads first, as its hello may have arrived since the last read.
-  void drop_oldest_stranger() {
+  void drop_oldest_unknown_client() {
     const std::uint64_t token = unknown_clients_.front();
     read(token);
     if (service_.is_unknown(token)) lose(token, "sent no hello");
   }
 
-  void drop_late_strangers() {
+  void drop_late_unknown_clients() {
     const auto now = Clock::now();
     if (!is_listening_ && now >= rests_until_) {
       epoll_.add(listener_.get(), EPOLLIN, kListener);
@@ -167,7 +167,7 @@ class Server {
     }
     while (!unknown_clients_.empty() &&
            now - connections_.at(unknown_clients_.front()).since > hello_timeout_) {
-      drop_oldest_stranger();
+      drop_oldest_unknown_client();
     }
   }
 
@@ -179,10 +179,10 @@ class Server {
       const auto got = posix::receive_some(found->second.socket, bytes.data(), bytes.size());
       if (got.is_closed) return lose(token, found->second.ending);
       if (got.bytes == 0) return;
-      const bool was_stranger = service_.is_unknown(token);
+      const bool was_unknown = service_.is_unknown(token);
       const char* const why = service_.hear(token, {bytes.data(), got.bytes});
       if (why != nullptr) return lose(token, why);
-      if (was_stranger && !service_.is_unknown(token)) std::erase(unknown_clients_, token);
+      if (was_unknown && !service_.is_unknown(token)) std::erase(unknown_clients_, token);
       if (got.bytes < bytes.size()) return;
     }
   }

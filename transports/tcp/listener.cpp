@@ -155,8 +155,8 @@ void Listener::look(bool is_waited_for) {
 void Listener::hear_all() {
   accept_some();
   const auto now = Clock::now();
-  std::erase_if(unknown_clients_, [&](UnknownClient& stranger) {
-    return hear(stranger) || now - stranger.since > settings_.hello_timeout;
+  std::erase_if(unknown_clients_, [&](UnknownClient& unknown_client) {
+    return hear(unknown_client) || now - unknown_client.since > settings_.hello_timeout;
   });
 }
 
@@ -168,11 +168,11 @@ void Listener::accept_some() {
   for (std::size_t accepted = 0;; ++accepted) {
     has_left_some_ = accepted == kMostAccepted;
     if (has_left_some_) return wake_at(Clock::now() + kCrowdWaits);
-    UnknownClient stranger{posix::accept_from(listener_), Clock::now(), {}};
-    if (stranger.socket.is_open()) {
-      if (hear(stranger)) continue;
-      watch_.add(stranger.socket.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
-      unknown_clients_.push_back(std::move(stranger));
+    UnknownClient unknown_client{posix::accept_from(listener_), Clock::now(), {}};
+    if (unknown_client.socket.is_open()) {
+      if (hear(unknown_client)) continue;
+      watch_.add(unknown_client.socket.get(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
+      unknown_clients_.push_back(std::move(unknown_client));
       if (unknown_clients_.size() > kMostUnknownClients + owners_.size()) drop_oldest();
     } else if (errno == ECONNABORTED || errno == EPROTO || errno == EINTR) {
       continue;  // this connection has ended already
@@ -199,19 +199,19 @@ bool Listener::is_calling() const {
 }
 
 // True if the connection is finished: its hello is complete, or it is broken.
-bool Listener::hear(UnknownClient& stranger) {
-  const auto state = stranger.hello.read(stranger.socket);
-  if (state == HelloReader::State::kComplete) greet(stranger);
+bool Listener::hear(UnknownClient& unknown_client) {
+  const auto state = unknown_client.hello.read(unknown_client.socket);
+  if (state == HelloReader::State::kComplete) greet(unknown_client);
   return state != HelloReader::State::kWaiting;
 }
 
-void Listener::greet(UnknownClient& stranger) {
-  const auto hello = stranger.hello.hello();
+void Listener::greet(UnknownClient& unknown_client) {
+  const auto hello = unknown_client.hello.hello();
   if (!hello || hello->token != token() || hello->to != rank_) return;
   if (hello->from < 0 || hello->from >= size_ || hello->from == rank_) return;
-  prepare(stranger.socket, hello->from);
-  const int socket = stranger.socket.get();
-  if (!owners_[static_cast<std::size_t>(hello->from)]->take(stranger.socket, &*hello,
+  prepare(unknown_client.socket, hello->from);
+  const int socket = unknown_client.socket.get();
+  if (!owners_[static_cast<std::size_t>(hello->from)]->take(unknown_client.socket, &*hello,
                                                             hello->lane)) {
     return;
   }

@@ -12,7 +12,7 @@ namespace {
 
 // Backlog beyond the ranks. Connections wait there until the end, those of unknown clients too, and
 // must not keep ranks out. The kernel limits the backlog to net.core.somaxconn.
-constexpr int kRoomForStrangers = 4096;
+constexpr int kRoomForUnknownClients = 4096;
 
 std::span<const std::byte> bytes_of(const Farewell& farewell) {
   return std::as_bytes(std::span(&farewell, 1));
@@ -34,7 +34,7 @@ std::optional<Farewell> receive(int socket, bool& is_closed) {
 
 HostLiveness::HostLiveness(int size, posix::Epoll& epoll)
     : epoll_(epoll),
-      listener_(std::in_place, size + kRoomForStrangers),
+      listener_(std::in_place, size + kRoomForUnknownClients),
       watched_(static_cast<std::size_t>(size)) {}
 
 bool HostLiveness::watch(int peer, const std::string& name, const Farewell& own) {

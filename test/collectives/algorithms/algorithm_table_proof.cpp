@@ -220,9 +220,9 @@ Schedule write(const Algorithm& algorithm, const Trial& trial, int rank) {
   request.ranks.can_answer = trial.can_answer;
   request.ranks.hosts = trial.hosts;
   request.servers = servers_of(trial, rank);
-  const bool is_stranger =
+  const bool is_uninvolved =
       algorithm.collective == Collective::kMessage && rank != trial.root && rank != trial.peer;
-  if (!is_stranger) return algorithm.write(request);
+  if (!is_uninvolved) return algorithm.write(request);
   Schedule nothing;
   nothing.collective = Collective::kMessage;
   nothing.rank = rank;

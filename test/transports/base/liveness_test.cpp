@@ -109,12 +109,12 @@ TEST_CASE("the end of a rank wakes a sleeping rank, and handled events keep no r
 
 TEST_CASE("a client with the wrong ticket does not become a peer") {
   Ranks ranks(2);
-  auto stranger = posix::connect_unix(ranks[0].address().unix_name);
-  REQUIRE(stranger);
+  auto unknown_client = posix::connect_unix(ranks[0].address().unix_name);
+  REQUIRE(unknown_client);
   const std::uint64_t hello[2] = {ranks[0].address().ticket + 1, 1};
-  CHECK(posix::send_message(stranger->get(), std::as_bytes(std::span(hello))));
+  CHECK(posix::send_message(unknown_client->get(), std::as_bytes(std::span(hello))));
   ranks[0].look();
-  stranger.reset();
+  unknown_client.reset();
   for (int i = 0; i < 10; ++i) ranks[0].look();
   CHECK_FALSE(ranks[0].is_gone(1));
 }

@@ -124,10 +124,10 @@ TEST_CASE("a liveness listener drops clients as soon as it detects that they are
   all.pop_back();              // might still become a hello
   all.erase(all.begin() + 1);  // this one too
   for (const std::string& speech : all) {
-    RawConnection stranger(address.tcp_port);
-    stranger.say(speech);
+    RawConnection unknown_client(address.tcp_port);
+    unknown_client.say(speech);
     std::atomic<bool> is_over{false};
-    std::thread waits([&] { is_over.store(stranger.is_hung_up()); });
+    std::thread waits([&] { is_over.store(unknown_client.is_hung_up()); });
     CHECK(ranks.until([&] { return is_over.load(); }));
     waits.join();
   }

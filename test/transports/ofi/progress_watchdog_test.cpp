@@ -45,13 +45,13 @@ void send_garbage(Store& store, int rank) {
   const auto text = store.get("card/" + std::to_string(rank), Clock::now() + 60s);
   const std::string name = ofi::address_from_text(text, rank).name;
   const auto* const address = reinterpret_cast<const sockaddr*>(name.data());
-  const posix::Descriptor stranger(::socket(address->sa_family, SOCK_STREAM, 0));
+  const posix::Descriptor unknown_client(::socket(address->sa_family, SOCK_STREAM, 0));
   const auto length =
       static_cast<socklen_t>(address->sa_family == AF_INET ? sizeof(sockaddr_in) : name.size());
-  REQUIRE(::connect(stranger.get(), address, length) == 0);
+  REQUIRE(::connect(unknown_client.get(), address, length) == 0);
   std::string garbage(128, '\0');
   garbage[23] = static_cast<char>(128);
-  REQUIRE(::send(stranger.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL) == 128);
+  REQUIRE(::send(unknown_client.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL) == 128);
 }
 
 TransportRequest request_of(int rank, const std::shared_ptr<Store>& store) {

@@ -43,10 +43,11 @@ ListeningSocket listener_of(const EndpointAddress& card) {
   return listener;
 }
 
-bool is_hung_up_on(const posix::Descriptor& stranger) {
-  pollfd watched{stranger.get(), POLLIN, 0};
+bool is_hung_up_on(const posix::Descriptor& unknown_client) {
+  pollfd watched{unknown_client.get(), POLLIN, 0};
   char byte = 0;
-  return ::poll(&watched, 1, 60'000) == 1 && ::recv(stranger.get(), &byte, 1, MSG_DONTWAIT) <= 0;
+  return ::poll(&watched, 1, 60'000) == 1 &&
+         ::recv(unknown_client.get(), &byte, 1, MSG_DONTWAIT) <= 0;
 }
 
 // Messages that no rank sends to the owner of this endpoint address.
@@ -71,14 +72,14 @@ class Besieging final : public ForwardingStore {
   }
 
   int hung_up = 0;
-  int strangers = 0;
+  int unknown_clients = 0;
 
  private:
   void besiege(const std::string& value) {
     EndpointAddress card{};
     std::memcpy(&card, value.data(), std::min(sizeof card, value.size()));
     for (const std::string& speech : speeches_to(card)) {
-      ++strangers;
+      ++unknown_clients;
       hung_up += is_hung_up_on(speak_to(listener_of(card), speech)) ? 1 : 0;
     }
   }
@@ -96,8 +97,8 @@ TEST_CASE("ranks of the guide's example drop unknown clients and connect all the
   std::thread other([&] { make(1); });
   make(0);
   other.join();
-  CHECK(store->strangers > 10);
-  CHECK(store->hung_up == store->strangers);
+  CHECK(store->unknown_clients > 10);
+  CHECK(store->hung_up == store->unknown_clients);
   const std::vector<std::byte> sent(5000, std::byte{7});
   std::vector<std::byte> got(sent.size());
   REQUIRE(ranks[1]->channel(0).send(sent));

@@ -30,8 +30,8 @@ TEST_CASE(
     let_in.push_back(std::move(passed));
   };
   posix::PendingConnections callers(house, 0);
-  std::vector<posix::Descriptor> strangers;
-  for (int i = 0; i < 4; ++i) strangers.push_back(come_to(listener.name()));
+  std::vector<posix::Descriptor> unknown_clients;
+  for (int i = 0; i < 4; ++i) unknown_clients.push_back(come_to(listener.name()));
   callers.look(listener);
   std::vector<posix::Descriptor> ranks;
   for (int i = 0; i < 3; ++i) {
@@ -45,11 +45,11 @@ TEST_CASE(
     callers.look(listener);
     // one rank: later clients have taken the descriptors of the silent ones
     CHECK(let_in.size() == 2);
-    for (const auto& stranger : strangers) CHECK(is_hung_up(stranger));
+    for (const auto& unknown_client : unknown_clients) CHECK(is_hung_up(unknown_client));
     CHECK_THAT(callers.why_kept_out(), ContainsSubstring("ulimit -n"));
     callers.look(listener);
     CHECK(let_in.size() == 2);
-    strangers.clear();  // now descriptors are free
+    unknown_clients.clear();  // now descriptors are free
     callers.look(listener);
     CHECK(let_in.size() == 6);
     CHECK(callers.why_kept_out().empty());

@@ -76,12 +76,12 @@ TEST_CASE("a client that sends anything else or closes is dropped at once") {
         std::string(kHello) + "1", std::string(40'000, 'x'), std::string()}) {
     CAPTURE(speech.size());
     Listener listener;
-    const auto stranger = listener.say(speech);
+    const auto unknown_client = listener.say(speech);
     listener.come().close();
     listener.look();
     CHECK(listener.callers.is_empty());
     CHECK(listener.let_in.empty());
-    CHECK(is_hung_up(stranger));
+    CHECK(is_hung_up(unknown_client));
   }
 }
 

@@ -78,14 +78,14 @@ TEST_CASE("silent unknown clients give up their descriptors for a connecting shm
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
   const std::string listener = shm::address_from_text(store->get("address/1", soon()), 1).socket;
-  const auto strangers = silent_clients(listener, 8, [&] { ranks[1]->progress(); });
+  const auto unknown_clients = silent_clients(listener, 8, [&] { ranks[1]->progress(); });
   send(*ranks[0], 1, 5);
   {
     const DescriptorLimit none;
     CHECK(receive(*ranks[1], 0) == 5);
   }
-  CHECK(is_hung_up(strangers.front()));
-  CHECK_FALSE(is_hung_up(strangers.back()));
+  CHECK(is_hung_up(unknown_clients.front()));
+  CHECK_FALSE(is_hung_up(unknown_clients.back()));
   send(*ranks[1], 0, 6);
   CHECK(receive(*ranks[0], 1) == 6);
 }

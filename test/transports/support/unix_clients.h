@@ -52,7 +52,7 @@ inline bool is_hung_up(const posix::Descriptor& socket) {
 
 inline void until_hung_up(const posix::Descriptor& socket,
                           const std::function<void()>& meanwhile = std::this_thread::yield) {
-  until([&] { return is_hung_up(socket); }, "a stranger is hung up on", meanwhile);
+  until([&] { return is_hung_up(socket); }, "an unknown client is hung up on", meanwhile);
 }
 
 // Silent clients. On return all have been accepted, because a client behind them has been dropped.

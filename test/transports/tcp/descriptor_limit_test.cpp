@@ -95,7 +95,7 @@ TEST_CASE(
 TEST_CASE("a silent unknown client gives up its descriptor for a rank's connection") {
   const bool is_called = GENERATE(true, false);
   FakePeer played(0);
-  RawConnection stranger = played.connect();
+  RawConnection unknown_client = played.connect();
   settle(played.transport());
   const Bytes data = numbered(20);
   if (is_called) {
@@ -114,7 +114,7 @@ TEST_CASE("a silent unknown client gives up its descriptor for a rank's connecti
     RawConnection peer = played.accept();
     CHECK(peer.hear(tcp::kHelloBytes + data.size()).substr(tcp::kHelloBytes) == text_of(data));
   }
-  CHECK(stranger.is_hung_up());
+  CHECK(unknown_client.is_hung_up());
 }
 
 TEST_CASE(

@@ -80,10 +80,11 @@ TEST_CASE("unknown clients neither block a rank's peers nor get its farewell") {
   HostLiveness watched(2, epoll);
   std::vector<posix::Descriptor> crowd;
   const auto come = [&](const std::string& speech) {
-    auto stranger = posix::connect_unix(watched.name());
-    if (!stranger) return;
-    if (!speech.empty()) posix::send_message(stranger->get(), bytes_of(speech), stranger->get());
-    crowd.push_back(std::move(*stranger));
+    auto unknown_client = posix::connect_unix(watched.name());
+    if (!unknown_client) return;
+    if (!speech.empty())
+      posix::send_message(unknown_client->get(), bytes_of(speech), unknown_client->get());
+    crowd.push_back(std::move(*unknown_client));
   };
   for (int i = 0; i < 25; ++i) {
     for (const std::string& speech : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"),
@@ -98,10 +99,10 @@ TEST_CASE("unknown clients neither block a rank's peers nor get its farewell") {
   const auto news = watcher.hear(1);
   REQUIRE(news.farewell.has_value());
   CHECK(news.farewell->sent == 30);
-  for (const auto& stranger : crowd) {
+  for (const auto& unknown_client : crowd) {
     Farewell heard;
     const auto message =
-        posix::receive_message(stranger.get(), std::as_writable_bytes(std::span(&heard, 1)));
+        posix::receive_message(unknown_client.get(), std::as_writable_bytes(std::span(&heard, 1)));
     CHECK(message.what == posix::Received::kClosed);
   }
 }
