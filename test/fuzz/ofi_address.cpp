@@ -17,7 +17,7 @@ void take_endpoint_address(const std::string& text) {
   const ofi::EndpointAddress again = ofi::address_from_text(ofi::to_text(card), 1);
   require(again.why_not == card.why_not, "why there is no endpoint is said again");
   require(again.name == card.name && again.token == card.token && again.window == card.window &&
-              again.lifeline.ticket == card.lifeline.ticket,
+              again.liveness.ticket == card.liveness.ticket,
           "a card says the same again");
 }
 

@@ -54,7 +54,7 @@ class Game {
     card.window = is_window ? ofi::kSlots + window : kNoWindows[window - kWindows];
     card.token = kToken;
     card.process = "another";
-    card.lifeline = liveness_.address();
+    card.liveness = liveness_.address();
     store->set("offer/1", "host\n" + card.provider + "\n " + card.provider + " \n");
     store->set("card/1", ofi::to_text(card));
     store->set("connected/1", "");
@@ -74,7 +74,7 @@ class Game {
     const auto own = ofi::address_from_text(*store->try_get("card/0"), 0);
     token_ = own.token;
     window_ = std::min<std::uint64_t>(own.window, card.window);
-    liveness_.know({own.lifeline, liveness_.address()});
+    liveness_.know({own.liveness, liveness_.address()});
     channel_ = &transport_->channel(1);
     expecting_ = dynamic_cast<PrepostedReceives*>(channel_);
   }

@@ -41,13 +41,13 @@ void take_address(const std::string& text) {
           "an address says the same again");
 }
 
-void take_lifeline(const std::string& text) {
+void take_liveness_address(const std::string& text) {
   const auto address = liveness_address_from_text(text);
   if (!address) return;
   const auto again = liveness_address_from_text(to_text(*address));
   require(again && again->unix_name == address->unix_name && again->tcp_host == address->tcp_host &&
               again->tcp_port == address->tcp_port && again->ticket == address->ticket,
-          "a lifeline's address says the same again");
+          "a liveness address says the same again");
 }
 
 void take_places(const std::string& text) {
@@ -130,7 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         take_address(std::string(input.take_all()));
         break;
       case 'l':
-        take_lifeline(std::string(input.take_all()));
+        take_liveness_address(std::string(input.take_all()));
         break;
       case 'p':
         take_places(std::string(input.take_all()));

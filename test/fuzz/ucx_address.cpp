@@ -12,7 +12,7 @@ using namespace kolo::fuzz;
 namespace {
 
 bool is_same(const ucx::EndpointAddress& a, const ucx::EndpointAddress& b) {
-  return a.identity == b.identity && a.lifeline == b.lifeline && a.address == b.address &&
+  return a.identity == b.identity && a.liveness == b.liveness && a.address == b.address &&
          a.token == b.token && a.segment_bytes == b.segment_bytes && a.host_bytes == b.host_bytes;
 }
 

@@ -118,7 +118,7 @@ std::string to_text(const EndpointAddress& card) {
   if (!card.why_not.empty()) return "- " + card.why_not;
   return fmt::format("{} {} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
                      card.segment_bytes, card.window, card.token, card.process,
-                     kolo::to_text(card.lifeline));
+                     kolo::to_text(card.liveness));
 }
 
 EndpointAddress address_from_text(const std::string& text, int rank) {
@@ -135,9 +135,9 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
       card.token >> card.process)
     std::getline(words, rest);
   const auto bytes = from_hex(name);
-  const auto lifeline = liveness_address_from_text(rest);
+  const auto liveness = liveness_address_from_text(rest);
   const bool is_window = card.window >= kSlots && card.window <= kLongestWindow;
-  if (version != kVersion || !bytes || bytes->empty() || !is_window || !lifeline) {
+  if (version != kVersion || !bytes || bytes->empty() || !is_window || !liveness) {
     throw Error(
         ErrorCode::kProtocol, rank,
         fmt::format("rank {} has published no address of ofi's version {}: run the same build "
@@ -145,7 +145,7 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
                     rank, kVersion));
   }
   card.name = *bytes;
-  card.lifeline = *lifeline;
+  card.liveness = *liveness;
   return card;
 }
 

@@ -21,7 +21,7 @@ struct EndpointAddress {
   std::size_t window = 0;  // segments accepted from one peer, kSlots to kLongestWindow
   std::uint32_t token = 0;
   std::string process;  // posix::process_identity()
-  LivenessAddress lifeline;
+  LivenessAddress liveness;
   std::string why_not;  // not empty: no endpoint could be opened, and no other field counts
 };
 

@@ -43,9 +43,9 @@ std::byte nothing{};
 
 }  // namespace
 
-OfiChannel::OfiChannel(Endpoint& endpoint, PeerLiveness& lifeline, const Pair& pair)
+OfiChannel::OfiChannel(Endpoint& endpoint, PeerLiveness& liveness, const Pair& pair)
     : endpoint_(endpoint),
-      liveness_(lifeline),
+      liveness_(liveness),
       pair_(pair),
       most_unannounced_(endpoint.provider().find("ofi_rxm") != std::string_view::npos
                             ? kNeverAnnounced

@@ -57,7 +57,7 @@ struct Pair {
 
 class OfiChannel final : public Channel, public PrepostedReceives, private Owner {
  public:
-  OfiChannel(Endpoint& endpoint, PeerLiveness& lifeline, const Pair& pair);
+  OfiChannel(Endpoint& endpoint, PeerLiveness& liveness, const Pair& pair);
 
   int peer() const override { return pair_.peer; }
   const Capabilities& capabilities() const override { return capabilities_; }

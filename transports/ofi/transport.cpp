@@ -198,7 +198,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
       card.window = window();
       card.name = name_ = endpoint_->name();
       liveness_.emplace(rank_, size_, host);
-      card.lifeline = liveness_->address();
+      card.liveness = liveness_->address();
     } catch (const Error& error) {
       card.why_not = error.what();
     }
@@ -231,13 +231,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
   void meet(const TransportRequest& request, const std::vector<ofi::EndpointAddress>& cards) {
     const ofi::EndpointAddress& own = cards[static_cast<std::size_t>(rank_)];
     std::vector<std::string> names;
-    std::vector<LivenessAddress> lifelines;
+    std::vector<LivenessAddress> liveness_addresses;
     for (const auto& card : cards) {
       names.push_back(card.name);
-      lifelines.push_back(card.lifeline);
+      liveness_addresses.push_back(card.liveness);
     }
     endpoint_->know(names);
-    liveness_->know(std::move(lifelines));
+    liveness_->know(std::move(liveness_addresses));
     watch_.add(liveness_->descriptor(), EPOLLIN, 0);
     if (endpoint_->descriptor() >= 0) watch_.add(endpoint_->descriptor(), EPOLLIN, 0);
     token_ = own.token;

@@ -17,7 +17,7 @@ constexpr const char* kForm = "kolo-ucx 2";
 }  // namespace
 
 std::string to_text(const EndpointAddress& card) {
-  return with_checksum(fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, card.identity, card.lifeline,
+  return with_checksum(fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, card.identity, card.liveness,
                                    card.token, card.segment_bytes, card.host_bytes,
                                    to_hex(card.address)));
 }
@@ -29,7 +29,7 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
   std::string address;
   std::getline(stream, form);
   std::getline(stream, card.identity);
-  std::getline(stream, card.lifeline);
+  std::getline(stream, card.liveness);
   stream >> card.token >> card.segment_bytes >> card.host_bytes >> address;
   const auto bytes = from_hex(address);
   if (stream && bytes && !bytes->empty() && form == kForm) {

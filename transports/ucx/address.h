@@ -9,7 +9,7 @@ namespace kolo::ucx {
 
 struct EndpointAddress {
   std::string identity;           // of the host
-  std::string lifeline;           // name of the unix socket for liveness
+  std::string liveness;           // name of the unix socket for liveness
   std::string address;            // UCX's address of the worker, binary
   std::uint32_t token = 0;        // random, one per transport object
   std::size_t segment_bytes = 0;  // longest segment, the same on all ranks

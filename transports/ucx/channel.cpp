@@ -23,7 +23,7 @@ UcxChannel::UcxChannel(SharedState& station, int peer, std::size_t longest_bytes
       peer_(peer),
       outbox_(station.worker, station.cards[static_cast<std::size_t>(station.rank)].token,
               station.rank, longest_bytes),
-      inbox_(station.worker, station.lifelines, peer, longest_bytes) {
+      inbox_(station.worker, station.liveness, peer, longest_bytes) {
   capabilities_.segment_bytes = longest_bytes;
   capabilities_.preferred_segment_bytes = preferred_bytes;
   capabilities_.shortest_segment_bytes = std::min<std::size_t>(preferred_bytes, 64 * 1024);
@@ -103,11 +103,11 @@ void UcxChannel::watch() {
   const EndpointAddress& own = shared_.cards[static_cast<std::size_t>(shared_.rank)];
   const EndpointAddress& theirs = shared_.cards[static_cast<std::size_t>(peer_)];
   try {
-    wants_lifeline_ = !shared_.lifelines.watch(
-        peer_, theirs.lifeline, {own.token, static_cast<std::uint32_t>(shared_.rank), 0, 0});
+    wants_liveness_ = !shared_.liveness.watch(
+        peer_, theirs.liveness, {own.token, static_cast<std::uint32_t>(shared_.rank), 0, 0});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kPeerLost) throw;
-    wants_lifeline_ = false;
+    wants_liveness_ = false;
     shared_.read_what_is_there();
     if (!last_) lose("it has ended, or closed its transport");
   }
@@ -290,7 +290,7 @@ bool UcxChannel::has_all_left() {
     outbox_.believe_all_left();
     return true;
   }
-  if (is_over() || is_broken() || !shared_.lifelines.is_alive(peer_)) return true;
+  if (is_over() || is_broken() || !shared_.liveness.is_alive(peer_)) return true;
   told_ = inbox_.released();
   outbox_.send_probe(told_);
   return outbox_.has_all_left();
@@ -366,7 +366,7 @@ void UcxChannel::finish_segment(std::size_t bytes) {
   const std::uint32_t released = inbox_.released();
   if (distance(told_, released) < kTellAfter || is_over() || !outbox_.is_connected()) return;
   // A message to a peer that has ended makes UCX drop the connection, with its unread data.
-  if (!shared_.lifelines.is_alive(peer_)) return;
+  if (!shared_.liveness.is_alive(peer_)) return;
   told_ = released;
   outbox_.send_note(Kind::kCredit, released);
 }

@@ -46,7 +46,7 @@ class UcxChannel final : public Channel {
 
   // Tries again to watch the peer, if the peer's backlog was full.
   void watch_again() {
-    if (wants_lifeline_) watch();
+    if (wants_liveness_) watch();
   }
 
   // Sends a segment that is held back for the next one.
@@ -133,7 +133,7 @@ class UcxChannel final : public Channel {
   ChannelStatistics statistics_;
   Outbox outbox_;
   Inbox inbox_;
-  bool wants_lifeline_ = false;
+  bool wants_liveness_ = false;
   bool is_closed_ = false;
   bool is_peer_ready_ = false;
   bool is_flushed_ = false;  // since the connection was made

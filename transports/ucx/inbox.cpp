@@ -22,8 +22,8 @@ bool is_aligned(const void* memory) {
 
 }  // namespace
 
-Inbox::Inbox(Worker& worker, const HostLiveness& lifelines, int peer, std::size_t segment_bytes)
-    : worker_(worker), liveness_(lifelines), peer_(peer), segment_bytes_(segment_bytes) {
+Inbox::Inbox(Worker& worker, const HostLiveness& liveness, int peer, std::size_t segment_bytes)
+    : worker_(worker), liveness_(liveness), peer_(peer), segment_bytes_(segment_bytes) {
   for (Arrival& arrival : arrivals_) arrival.inbox = this;
 }
 

@@ -20,7 +20,7 @@ namespace kolo::ucx {
 
 class Inbox {
  public:
-  Inbox(Worker& worker, const HostLiveness& lifelines, int peer, std::size_t segment_bytes);
+  Inbox(Worker& worker, const HostLiveness& liveness, int peer, std::size_t segment_bytes);
 
   // Handles a segment; returns the status for UCX's callback. A number outside the window, a
   // repeated number, or a segment that is too long is a fault.

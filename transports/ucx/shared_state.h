@@ -12,7 +12,7 @@ namespace kolo::ucx {
 
 struct SharedState {
   SharedState(const Library& ucp, int own_rank, int size)
-      : rank(own_rank), lifelines(size, epoll), worker(ucp, size) {}
+      : rank(own_rank), liveness(size, epoll), worker(ucp, size) {}
 
   void read_what_is_there() {
     if (is_meeting) return;
@@ -23,7 +23,7 @@ struct SharedState {
 
   const int rank;
   posix::Epoll epoll;  // watches the liveness sockets and the worker's descriptor
-  HostLiveness lifelines;
+  HostLiveness liveness;
   Worker worker;
   std::vector<EndpointAddress> cards;  // of all ranks
   bool asks_as_told = false;

@@ -122,7 +122,7 @@ class UcxTransport final : public Transport {
     if (std::exchange(is_quiesced_, true)) return;
     for_each([](UcxChannel& channel) { channel.close(); });
     let_go_of_what_was_drained();
-    shared_.lifelines.part([this](const ucx::Farewell& watcher) { return farewell_to(watcher); });
+    shared_.liveness.part([this](const ucx::Farewell& watcher) { return farewell_to(watcher); });
     // UCX aborts the process if one of its reads of a peer's memory is under way.
     shared_.read_what_is_there();
     for_each([](UcxChannel& channel) { channel.drop(); });
@@ -189,7 +189,7 @@ class UcxTransport final : public Transport {
     const bool has_queues = ucx::has_queues(ucx::resources_in(shared_.worker.describe_resources()));
     ucx::EndpointAddress own;
     own.identity = posix::host_identity();
-    own.lifeline = shared_.lifelines.name();
+    own.liveness = shared_.liveness.name();
     own.address = shared_.worker.address();
     own.token = std::random_device()();
     own.segment_bytes = segment_bytes;
@@ -275,7 +275,7 @@ class UcxTransport final : public Transport {
     for (const epoll_event& event : shared_.epoll.wait(events, 0)) {
       if (event.data.u64 >= channels_.size()) continue;
       UcxChannel& channel = *channels_[event.data.u64];
-      const auto news = shared_.lifelines.hear(channel.peer());
+      const auto news = shared_.liveness.hear(channel.peer());
       if (news.farewell) channel.hear(*news.farewell);
       if (news.is_end) channel.end();
       is_any = true;

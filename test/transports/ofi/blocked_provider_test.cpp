@@ -21,7 +21,7 @@ constexpr auto kFarTooLong = std::chrono::hours(24);
 // Two ranks on one thread; rank 0's endpoint can refuse injected messages.
 struct Rank {
   Rank(int rank, const std::string& provider)
-      : endpoint(ofi::find_provider(provider).info, 256, false), lifeline(rank, 2) {}
+      : endpoint(ofi::find_provider(provider).info, 256, false), liveness(rank, 2) {}
 
   void join(const Rank& other, int rank, Clock::duration patience) {
     const bool is_first = rank == 0;
@@ -29,17 +29,17 @@ struct Rank {
       return is_first ? std::vector{own, theirs} : std::vector{theirs, own};
     };
     endpoint.know(in_order(endpoint.name(), other.endpoint.name()));
-    lifeline.know(in_order(lifeline.address(), other.lifeline.address()));
+    liveness.know(in_order(liveness.address(), other.liveness.address()));
     ofi::Pair pair{rank, 1 - rank, kSegmentBytes, kSegmentBytes, ofi::kSlots, 5, 5, 4, 4};
     (is_first ? pair.peer_token : pair.own_token) = 6;
     pair.patience = patience;
-    channel.emplace(endpoint, lifeline, pair);
+    channel.emplace(endpoint, liveness, pair);
   }
 
   // Destroy the endpoint first: its posted operations belong to the channel.
   std::optional<ofi::OfiChannel> channel;
   ofi::Endpoint endpoint;
-  PeerLiveness lifeline;
+  PeerLiveness liveness;
 };
 
 struct Ranks {
@@ -141,7 +141,7 @@ TEST_CASE("refused credit is no error if the peer has ended") {
   if (!has_provider()) return;
   Ranks ranks(kFarTooLong);
   ranks.owe_a_window();
-  ranks.sender->lifeline.close();
+  ranks.sender->liveness.close();
   CHECK(ranks.turn_until([&] { return !ranks.receiver->channel->has_unposted(); }));
 }
 

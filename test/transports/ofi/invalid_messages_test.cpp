@@ -26,14 +26,14 @@ bool has_provider() {
 struct Played {
   Played() {
     endpoint.know({endpoint.name(), endpoint.name()});
-    lifeline.know({lifeline.address(), lifeline.address()});
-    channel.emplace(endpoint, lifeline, ofi::Pair{0, 1, 4096, 4096, ofi::kSlots, 5, 6, 4, 4});
+    liveness.know({liveness.address(), liveness.address()});
+    channel.emplace(endpoint, liveness, ofi::Pair{0, 1, 4096, 4096, ofi::kSlots, 5, 6, 4, 4});
   }
 
   // Destroy the endpoint first: its posted operations belong to the channel.
   std::optional<ofi::OfiChannel> channel;
   ofi::Endpoint endpoint{ofi::find_provider(ofi::provider_for("")).info, 256, false};
-  PeerLiveness lifeline{0, 2};
+  PeerLiveness liveness{0, 2};
 };
 
 // Hides rank 1's connection from the thread that made this store, until `is_open` and then kOften

@@ -17,7 +17,7 @@ EndpointAddress some_address() {
   card.window = 32;
   card.token = 0xDEADBEEF;
   card.process = "host/boot/net:[1]/pid:[2]/77";
-  card.lifeline = {"host/boot/net:[1]", "00b1f", "10.0.0.2", 40133, 0xFFFFFFFFFFFFFFFF};
+  card.liveness = {"host/boot/net:[1]", "00b1f", "10.0.0.2", 40133, 0xFFFFFFFFFFFFFFFF};
   return card;
 }
 
@@ -72,10 +72,10 @@ TEST_CASE("an endpoint address survives writing and reading, zero bytes included
   CHECK(read.window == 32);
   CHECK(read.token == 0xDEADBEEF);
   CHECK(read.process == some_address().process);
-  CHECK(read.lifeline.unix_name == "00b1f");
-  CHECK(read.lifeline.tcp_host == "10.0.0.2");
-  CHECK(read.lifeline.tcp_port == 40133);
-  CHECK(read.lifeline.ticket == 0xFFFFFFFFFFFFFFFF);
+  CHECK(read.liveness.unix_name == "00b1f");
+  CHECK(read.liveness.tcp_host == "10.0.0.2");
+  CHECK(read.liveness.tcp_port == 40133);
+  CHECK(read.liveness.ticket == 0xFFFFFFFFFFFFFFFF);
 }
 
 TEST_CASE("the reason for a missing endpoint survives writing and reading") {

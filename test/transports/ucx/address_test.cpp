@@ -27,7 +27,7 @@ bool is_refused(const std::string& text) {
 TEST_CASE("an endpoint address survives writing and reading, whatever bytes it has") {
   const EndpointAddress read = ucx::address_from_text(ucx::to_text(an_address()), 0);
   CHECK(read.identity == an_address().identity);
-  CHECK(read.lifeline == an_address().lifeline);
+  CHECK(read.liveness == an_address().liveness);
   CHECK(read.address == an_address().address);
   CHECK(read.token == 42);
   CHECK(read.segment_bytes == 4096);

@@ -18,9 +18,9 @@ constexpr int kPeer = 1;
 
 struct Arrivals {
   posix::Epoll epoll;
-  ucx::HostLiveness lifelines{2, epoll};
+  ucx::HostLiveness liveness{2, epoll};
   ucx::Worker worker{fake_library(), 2};
-  Inbox inbox{worker, lifelines, kPeer, kLongest};
+  Inbox inbox{worker, liveness, kPeer, kLongest};
 
   ucs_status_t eager(std::uint32_t number, std::string_view text) {
     return inbox.accept(number, text.data(), text.size(), 0);
@@ -154,11 +154,11 @@ TEST_CASE("data fetched from a lost peer becomes valid once it is confirmed") {
   posix::Epoll epoll;
   ucx::HostLiveness peers(2, epoll);
   Arrivals arrivals;
-  REQUIRE(arrivals.lifelines.watch(kPeer, peers.name(), {}));
+  REQUIRE(arrivals.liveness.watch(kPeer, peers.name(), {}));
   int offered = 0;
   arrivals.offer(0, &offered, 1000);
   peers.part([](const ucx::Farewell&) { return std::nullopt; });
-  CHECK_FALSE(arrivals.lifelines.is_alive(kPeer));
+  CHECK_FALSE(arrivals.liveness.is_alive(kPeer));
   finish(played().fetches.at(0));
   CHECK(arrivals.receive(1000) == "not yet");
   arrivals.inbox.believe(1);
