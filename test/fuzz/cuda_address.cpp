@@ -21,8 +21,8 @@ bool is_same(const cuda::EndpointAddress& a, const cuda::EndpointAddress& b) {
 }
 
 void take_text(const std::string& text) {
-  const cuda::EndpointAddress card = cuda::address_from_text(text, 1);
-  require(cuda::to_text(card) == text, "a card says the same again");
+  const cuda::EndpointAddress address = cuda::address_from_text(text, 1);
+  require(cuda::to_text(address) == text, "an endpoint address survives writing and reading");
 }
 
 std::string line(Input& input) {
@@ -31,26 +31,27 @@ std::string line(Input& input) {
 }
 
 cuda::EndpointAddress address_of(Input& input) {
-  cuda::EndpointAddress card;
-  for (std::string* words : {&card.why, &card.process, &card.uuid, &card.socket})
+  cuda::EndpointAddress address;
+  for (std::string* words : {&address.why, &address.process, &address.uuid, &address.socket})
     *words = line(input);
-  card.token = input.number<std::uint64_t>();
-  card.segment_bytes = input.number<std::uint64_t>();
-  card.slots = input.number<std::int32_t>();
-  card.device = input.number<std::int32_t>();
-  card.ring = input.number<std::uint64_t>();
-  std::ranges::copy(input.take(card.handle.bytes.size()), card.handle.bytes.begin());
-  return card;
+  address.token = input.number<std::uint64_t>();
+  address.segment_bytes = input.number<std::uint64_t>();
+  address.slots = input.number<std::int32_t>();
+  address.device = input.number<std::int32_t>();
+  address.ring = input.number<std::uint64_t>();
+  std::ranges::copy(input.take(address.handle.bytes.size()), address.handle.bytes.begin());
+  return address;
 }
 
 void take_torn(Input& input) {
   const auto place = input.number<std::uint16_t>();
   const char change = input.number<char>();
-  const cuda::EndpointAddress card = address_of(input);
-  const std::string text = cuda::to_text(card);
-  require(is_same(cuda::address_from_text(text, 1), card), "a whole card is what it was");
+  const cuda::EndpointAddress address = address_of(input);
+  const std::string text = cuda::to_text(address);
+  require(is_same(cuda::address_from_text(text, 1), address),
+          "an undamaged address is what it was");
   take_text(torn(text, place, change));
-  require(false, "a torn card is refused");
+  require(false, "a damaged address is refused");
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   } catch (const Error& error) {
     require(error.code() == ErrorCode::kProtocol, "what cannot be read is a protocol's error");
-    require(error.peer() == 1, "the error names whose card it was");
+    require(error.peer() == 1, "the error names the address's rank");
   }
   return 0;
 }

@@ -51,7 +51,7 @@ std::span<const std::byte> bytes_of(const T& value) {
 // A peer: its endpoint address, its listener, the connections that the tested rank has opened to
 // that listener, and the memory that the peer passed.
 struct Peer {
-  cuda::EndpointAddress card;
+  cuda::EndpointAddress address;
   posix::UnixListener listener{8};
   std::vector<posix::Descriptor> calls;
   bool has_come = false;
@@ -72,14 +72,14 @@ class Stage final : public Store {
       if (number == rank) continue;
       std::byte*& slots = slots_[index(number)];
       slots = device_.allocate(kSize * slot_stride(kSegment) * kMinimumCredit);
-      cuda::EndpointAddress& card = peers_[index(number)].card;
-      card.process = "a process of its own";
-      card.uuid = device_.uuid();
-      card.socket = peers_[index(number)].listener.name();
-      card.token = 100 + static_cast<std::uint64_t>(number);
-      card.segment_bytes = kSegment;
-      card.slots = kMinimumCredit;
-      card.handle = device_.export_memory(slots);
+      cuda::EndpointAddress& address = peers_[index(number)].address;
+      address.process = "a process of its own";
+      address.uuid = device_.uuid();
+      address.socket = peers_[index(number)].listener.name();
+      address.token = 100 + static_cast<std::uint64_t>(number);
+      address.segment_bytes = kSegment;
+      address.slots = kMinimumCredit;
+      address.handle = device_.export_memory(slots);
     }
   }
   ~Stage() override {
@@ -94,7 +94,7 @@ class Stage final : public Store {
     if (key.starts_with("card/")) own_ = cuda::address_from_text(std::string(value), rank_);
   }
   std::string get(std::string_view key, Deadline) override {
-    return key.starts_with("card/") ? cuda::to_text(peers_[index(key.back() - '0')].card) : "";
+    return key.starts_with("card/") ? cuda::to_text(peers_[index(key.back() - '0')].address) : "";
   }
   std::optional<std::string> try_get(std::string_view key) override { return get(key, {}); }
   std::int64_t add(std::string_view, std::int64_t delta) override { return delta; }

@@ -13,12 +13,12 @@ using namespace kolo::fuzz;
 namespace {
 
 void take_endpoint_address(const std::string& text) {
-  const ofi::EndpointAddress card = ofi::address_from_text(text, 1);
-  const ofi::EndpointAddress again = ofi::address_from_text(ofi::to_text(card), 1);
-  require(again.why_not == card.why_not, "why there is no endpoint is said again");
-  require(again.name == card.name && again.token == card.token && again.window == card.window &&
-              again.liveness.ticket == card.liveness.ticket,
-          "a card says the same again");
+  const ofi::EndpointAddress address = ofi::address_from_text(text, 1);
+  const ofi::EndpointAddress again = ofi::address_from_text(ofi::to_text(address), 1);
+  require(again.why_not == address.why_not, "why there is no endpoint is said again");
+  require(again.name == address.name && again.token == address.token &&
+              again.window == address.window && again.liveness.ticket == address.liveness.ticket,
+          "an endpoint address survives writing and reading");
 }
 
 void take_word(Input& input) {

@@ -44,22 +44,22 @@ class Game {
     }
     fake_fabric().refusals = kind == 2 ? 1 : 0;
     const auto store = make_local_store();
-    ofi::EndpointAddress card;
-    card.provider = fake_fabric().provider;
-    card.name = "a peer";  // as long as the names of the fake library
-    card.segment_bytes = kSegmentBytes;
+    ofi::EndpointAddress address;
+    address.provider = fake_fabric().provider;
+    address.name = "a peer";  // as long as the names of the fake library
+    address.segment_bytes = kSegmentBytes;
     constexpr unsigned kWindows = ofi::kLongestWindow - ofi::kSlots + 1;
     const unsigned window = input_.below_or_rare(kWindows, std::size(kNoWindows));
     const bool is_window = window < kWindows;
-    card.window = is_window ? ofi::kSlots + window : kNoWindows[window - kWindows];
-    card.token = kToken;
-    card.process = "another";
-    card.liveness = liveness_.address();
-    store->set("offer/1", "host\n" + card.provider + "\n " + card.provider + " \n");
-    store->set("card/1", ofi::to_text(card));
+    address.window = is_window ? ofi::kSlots + window : kNoWindows[window - kWindows];
+    address.token = kToken;
+    address.process = "another";
+    address.liveness = liveness_.address();
+    store->set("offer/1", "host\n" + address.provider + "\n " + address.provider + " \n");
+    store->set("address/1", ofi::to_text(address));
     store->set("connected/1", "");
     OfiSettings settings;
-    settings.provider = card.provider;
+    settings.provider = address.provider;
     settings.segment_bytes = kSegmentBytes;
     settings.can_sleep = kind == 0 || kind == 2;
     if (settings.can_sleep) fake_fabric().descriptor = event_.descriptor();
@@ -68,12 +68,13 @@ class Game {
       transport_ = make_ofi({0, 2, store, Clock::now() + std::chrono::seconds(60), 0, 2}, settings);
       require(is_window, "a window is one that ranks have");
     } catch (const Error& error) {
-      require(!is_window && error.code() == ErrorCode::kProtocol, "such a card is no error");
+      require(!is_window && error.code() == ErrorCode::kProtocol,
+              "such an address is not an error");
       return;
     }
-    const auto own = ofi::address_from_text(*store->try_get("card/0"), 0);
+    const auto own = ofi::address_from_text(*store->try_get("address/0"), 0);
     token_ = own.token;
-    window_ = std::min<std::uint64_t>(own.window, card.window);
+    window_ = std::min<std::uint64_t>(own.window, address.window);
     liveness_.know({own.liveness, liveness_.address()});
     channel_ = &transport_->channel(1);
     expecting_ = dynamic_cast<PrepostedReceives*>(channel_);

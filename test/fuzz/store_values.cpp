@@ -27,11 +27,11 @@ using namespace kolo::fuzz;
 namespace {
 
 void take_endpoint_address(const std::string& text) {
-  const tcp::EndpointAddress card = tcp::address_from_text(text, 1);
-  const tcp::EndpointAddress again = tcp::address_from_text(tcp::to_text(card), 1);
-  require(again.token == card.token && again.host == card.host && again.port == card.port,
-          "a card says the same again");
-  require(!card.address().empty(), "a card has an address");
+  const tcp::EndpointAddress address = tcp::address_from_text(text, 1);
+  const tcp::EndpointAddress again = tcp::address_from_text(tcp::to_text(address), 1);
+  require(again.token == address.token && again.host == address.host && again.port == address.port,
+          "an endpoint address survives writing and reading");
+  require(!address.address().empty(), "an endpoint address has a host and a port");
 }
 
 void take_address(const std::string& text) {

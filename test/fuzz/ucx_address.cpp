@@ -17,8 +17,8 @@ bool is_same(const ucx::EndpointAddress& a, const ucx::EndpointAddress& b) {
 }
 
 void take_text(const std::string& text) {
-  const ucx::EndpointAddress card = ucx::address_from_text(text, 1);
-  require(ucx::to_text(card) == text, "a card says the same again");
+  const ucx::EndpointAddress address = ucx::address_from_text(text, 1);
+  require(ucx::to_text(address) == text, "an endpoint address survives writing and reading");
 }
 
 std::string line(Input& input) {
@@ -27,19 +27,19 @@ std::string line(Input& input) {
 }
 
 void take_torn(Input& input) {
-  ucx::EndpointAddress card{line(input),
-                            line(input),
-                            "",
-                            input.number<std::uint32_t>(),
-                            input.number<std::uint32_t>(),
-                            input.number<std::uint32_t>()};
-  card.address = "a" + std::string(input.take(input.number<std::uint8_t>()));
-  const std::string text = ucx::to_text(card);
-  require(is_same(ucx::address_from_text(text, 1), card), "a whole card is what it was");
+  ucx::EndpointAddress address{line(input),
+                               line(input),
+                               "",
+                               input.number<std::uint32_t>(),
+                               input.number<std::uint32_t>(),
+                               input.number<std::uint32_t>()};
+  address.address = "a" + std::string(input.take(input.number<std::uint8_t>()));
+  const std::string text = ucx::to_text(address);
+  require(is_same(ucx::address_from_text(text, 1), address), "an undamaged address is what it was");
   const auto place = input.number<std::uint16_t>();
   const char change = input.number<char>();
   take_text(torn(text, place, change));
-  require(false, "a torn card is refused");
+  require(false, "a damaged address is refused");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class Game {
  public:
   explicit Game(Input& input) : input_(input) {
     // On different hosts, so without liveness connections.
-    shared_.cards = {{"a", "", "x", 4, kSegmentBytes}, {"b", "", "y", kToken, kSegmentBytes}};
+    shared_.addresses = {{"a", "", "x", 4, kSegmentBytes}, {"b", "", "y", kToken, kSegmentBytes}};
     channel_ = std::make_unique<ucx::UcxChannel>(shared_, 1, kSegmentBytes, kSegmentBytes);
   }
 

@@ -32,12 +32,12 @@ std::string text_of(const tcp::Hello& hello) {
 
 // The port that rank 0 has published while the job is made: see tcp/address.cpp.
 std::uint16_t published_port(Store& store) {
-  std::istringstream card(store.get("address/0", in_seconds(20)));
+  std::istringstream address(store.get("address/0", in_seconds(20)));
   std::string identity;
   std::string host;
   std::uint16_t port = 0;
-  std::getline(card, identity);
-  card >> host >> port;
+  std::getline(address, identity);
+  address >> host >> port;
   return port;
 }
 

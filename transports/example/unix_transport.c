@@ -174,7 +174,7 @@ static int make_socket(void) {
 }
 
 // Listens at a name chosen by the kernel (autobind).
-static kolo_status listen_here(int listener, EndpointAddress* card, kolo_error* error) {
+static kolo_status listen_here(int listener, EndpointAddress* endpoint, kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   socklen_t length = sizeof address.sun_family;
   if (listener < 0 || bind(listener, (struct sockaddr*)&address, length) != 0 ||
@@ -182,20 +182,20 @@ static kolo_status listen_here(int listener, EndpointAddress* card, kolo_error* 
     return fail(error, KOLO_SYSTEM, -1, "listening on a Unix socket", errno);
   length = sizeof address;
   getsockname(listener, (struct sockaddr*)&address, &length);
-  memcpy(card->name, address.sun_path, sizeof card->name);
-  if (getrandom(&card->secret, sizeof card->secret, 0) != sizeof card->secret)
+  memcpy(endpoint->name, address.sun_path, sizeof endpoint->name);
+  if (getrandom(&endpoint->secret, sizeof endpoint->secret, 0) != sizeof endpoint->secret)
     return fail(error, KOLO_SYSTEM, -1, "getrandom", errno);
   return KOLO_DONE;
 }
 
-static kolo_status call(kolo_transport* transport, int peer, const EndpointAddress* card,
+static kolo_status call(kolo_transport* transport, int peer, const EndpointAddress* endpoint,
                         kolo_error* error) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
-  memcpy(address.sun_path, card->name, sizeof card->name);
+  memcpy(address.sun_path, endpoint->name, sizeof endpoint->name);
   // Autobind names are a zero byte and five digits. The listener's backlog is the longest possible,
   // so that connect() does not fail with EAGAIN.
   const socklen_t length = (socklen_t)(sizeof address.sun_family + 6);
-  const Hello hello = {card->secret, transport->rank};
+  const Hello hello = {endpoint->secret, transport->rank};
   const int socket = transport->channels[peer].socket = make_socket();
   if (socket < 0) return fail(error, KOLO_SYSTEM, -1, "making a Unix socket", errno);
   if (connect(socket, (struct sockaddr*)&address, length) != 0 ||
@@ -237,13 +237,13 @@ static kolo_status take_calls(kolo_transport* transport, const kolo_plugin_reque
 static kolo_status meet(kolo_transport* transport, const kolo_plugin_request* request, int listener,
                         kolo_error* error) {
   EndpointAddress own = {{0}, 0};
-  EndpointAddress cards[transport->ranks];
+  EndpointAddress endpoints[transport->ranks];
   if (listen_here(listener, &own, error) == KOLO_FAILED) return KOLO_FAILED;
-  if (request->store->gather(request->store, "card", &own, sizeof own, request->deadline_ns,
-                             "say where they listen", cards, error) == KOLO_FAILED)
+  if (request->store->gather(request->store, "address", &own, sizeof own, request->deadline_ns,
+                             "say where they listen", endpoints, error) == KOLO_FAILED)
     return KOLO_FAILED;
   for (int peer = 0; peer < transport->rank; ++peer) {
-    if (call(transport, peer, &cards[peer], error) == KOLO_FAILED) return KOLO_FAILED;
+    if (call(transport, peer, &endpoints[peer], error) == KOLO_FAILED) return KOLO_FAILED;
   }
   if (take_calls(transport, request, listener, own.secret, error) == KOLO_FAILED)
     return KOLO_FAILED;

@@ -114,29 +114,29 @@ void fail_if_late(const TransportRequest& request, int peer, const std::string& 
                           request.rank, peer, what));
 }
 
-std::string to_text(const EndpointAddress& card) {
-  if (!card.why_not.empty()) return "- " + card.why_not;
-  return fmt::format("{} {} {} {} {} {} {} {}", kVersion, card.provider, to_hex(card.name),
-                     card.segment_bytes, card.window, card.token, card.process,
-                     kolo::to_text(card.liveness));
+std::string to_text(const EndpointAddress& address) {
+  if (!address.why_not.empty()) return "- " + address.why_not;
+  return fmt::format("{} {} {} {} {} {} {} {}", kVersion, address.provider, to_hex(address.name),
+                     address.segment_bytes, address.window, address.token, address.process,
+                     kolo::to_text(address.liveness));
 }
 
 EndpointAddress address_from_text(const std::string& text, int rank) {
-  EndpointAddress card;
+  EndpointAddress address;
   if (text.starts_with("- ")) {
-    card.why_not = text.substr(2);
-    return card;
+    address.why_not = text.substr(2);
+    return address;
   }
   auto words = stream_of(text);
   int version = 0;
   std::string name;
   std::string rest;
-  if (words >> version >> card.provider >> name >> card.segment_bytes >> card.window >>
-      card.token >> card.process)
+  if (words >> version >> address.provider >> name >> address.segment_bytes >> address.window >>
+      address.token >> address.process)
     std::getline(words, rest);
   const auto bytes = from_hex(name);
   const auto liveness = liveness_address_from_text(rest);
-  const bool is_window = card.window >= kSlots && card.window <= kLongestWindow;
+  const bool is_window = address.window >= kSlots && address.window <= kLongestWindow;
   if (version != kVersion || !bytes || bytes->empty() || !is_window || !liveness) {
     throw Error(
         ErrorCode::kProtocol, rank,
@@ -144,9 +144,9 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
                     "of kolo on every rank",
                     rank, kVersion));
   }
-  card.name = *bytes;
-  card.liveness = *liveness;
-  return card;
+  address.name = *bytes;
+  address.liveness = *liveness;
+  return address;
 }
 
 std::vector<std::string> agree_on_providers(const TransportRequest& request,
@@ -182,27 +182,29 @@ std::vector<std::string> agree_on_providers(const TransportRequest& request,
 
 std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
                                                 const EndpointAddress& own, std::size_t attempt) {
-  const std::string key = attempt == 0 ? "card" : fmt::format("card of attempt {}", attempt);
+  const std::string key = attempt == 0 ? "address" : fmt::format("address of attempt {}", attempt);
   const auto texts = exchange(*request.store, request.rank, request.size, key, to_text(own),
                               request.deadline, "open its endpoint (ofi)");
-  std::vector<EndpointAddress> cards;
+  std::vector<EndpointAddress> addresses;
   for (int rank = 0; rank < request.size; ++rank) {
-    cards.push_back(address_from_text(texts[static_cast<std::size_t>(rank)], rank));
-    const EndpointAddress& card = cards.back();
-    if (card.why_not.empty() && own.why_not.empty() && card.segment_bytes != own.segment_bytes) {
+    addresses.push_back(address_from_text(texts[static_cast<std::size_t>(rank)], rank));
+    const EndpointAddress& address = addresses.back();
+    if (address.why_not.empty() && own.why_not.empty() &&
+        address.segment_bytes != own.segment_bytes) {
       throw Error(
           ErrorCode::kMismatch, rank,
           fmt::format("rank {}: rank {} has segments of {} bytes, this rank {} (ofi): set the same "
                       "on every rank",
-                      request.rank, rank, card.segment_bytes, own.segment_bytes));
+                      request.rank, rank, address.segment_bytes, own.segment_bytes));
     }
   }
-  return cards;
+  return addresses;
 }
 
-std::optional<Unopened> unopened_in(const std::vector<EndpointAddress>& cards) {
-  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
-    if (!cards[rank].why_not.empty()) return Unopened{static_cast<int>(rank), cards[rank].why_not};
+std::optional<Unopened> unopened_in(const std::vector<EndpointAddress>& addresses) {
+  for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+    if (!addresses[rank].why_not.empty())
+      return Unopened{static_cast<int>(rank), addresses[rank].why_not};
   }
   return std::nullopt;
 }

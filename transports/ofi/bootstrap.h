@@ -25,7 +25,7 @@ struct EndpointAddress {
   std::string why_not;  // not empty: no endpoint could be opened, and no other field counts
 };
 
-std::string to_text(const EndpointAddress& card);
+std::string to_text(const EndpointAddress& address);
 
 // Error kProtocol, with the rank, if the text is not an endpoint address.
 EndpointAddress address_from_text(const std::string& text, int rank);
@@ -50,7 +50,7 @@ struct Unopened {
 };
 
 // Returns the first rank without an endpoint, if there is one.
-std::optional<Unopened> unopened_in(const std::vector<EndpointAddress>& cards);
+std::optional<Unopened> unopened_in(const std::vector<EndpointAddress>& addresses);
 
 // Throws Error kUnavailable after all attempts failed, with the reason of each and the remedy.
 [[noreturn]] void fail_unopened(const TransportRequest& request,

@@ -162,10 +162,10 @@ class OfiTransport final : public Transport, private ofi::Owner {
                                                const std::vector<std::string>& providers) {
     std::vector<ofi::Unopened> attempts;
     for (const std::string& provider : providers) {
-      const auto cards =
+      const auto addresses =
           ofi::exchange_addresses(request, open(provider, settings), attempts.size());
-      const auto unopened = ofi::unopened_in(cards);
-      if (!unopened) return cards;
+      const auto unopened = ofi::unopened_in(addresses);
+      if (!unopened) return addresses;
       attempts.push_back(*unopened);
       give_up();
       endpoint_.reset();
@@ -181,11 +181,11 @@ class OfiTransport final : public Transport, private ofi::Owner {
     const bool is_set = settings.segment_bytes != 0;
     longest_bytes_ = is_set ? settings.segment_bytes : known.longest_bytes;
     segment_bytes_ = is_set ? settings.segment_bytes : known.segment_bytes;
-    ofi::EndpointAddress card;
-    card.provider = provider;
-    card.segment_bytes = segment_bytes_;
-    card.token = std::random_device{}();
-    card.process = posix::process_identity();
+    ofi::EndpointAddress address;
+    address.provider = provider;
+    address.segment_bytes = segment_bytes_;
+    address.token = std::random_device{}();
+    address.process = posix::process_identity();
     try {
       auto found = ofi::find_provider(provider);
       if (!found.info)
@@ -195,14 +195,14 @@ class OfiTransport final : public Transport, private ofi::Owner {
       name_.clear();
       endpoint_.emplace(std::move(found.info), operations, can_sleep_);
       check_room();
-      card.window = window();
-      card.name = name_ = endpoint_->name();
+      address.window = window();
+      address.name = name_ = endpoint_->name();
       liveness_.emplace(rank_, size_, host);
-      card.liveness = liveness_->address();
+      address.liveness = liveness_->address();
     } catch (const Error& error) {
-      card.why_not = error.what();
+      address.why_not = error.what();
     }
-    return card;
+    return address;
   }
 
   // The provider's queue must hold the windows of all peers, which may arrive before this rank
@@ -228,13 +228,13 @@ class OfiTransport final : public Transport, private ofi::Owner {
             sends, receives));
   }
 
-  void meet(const TransportRequest& request, const std::vector<ofi::EndpointAddress>& cards) {
-    const ofi::EndpointAddress& own = cards[static_cast<std::size_t>(rank_)];
+  void meet(const TransportRequest& request, const std::vector<ofi::EndpointAddress>& addresses) {
+    const ofi::EndpointAddress& own = addresses[static_cast<std::size_t>(rank_)];
     std::vector<std::string> names;
     std::vector<LivenessAddress> liveness_addresses;
-    for (const auto& card : cards) {
-      names.push_back(card.name);
-      liveness_addresses.push_back(card.liveness);
+    for (const auto& address : addresses) {
+      names.push_back(address.name);
+      liveness_addresses.push_back(address.liveness);
     }
     endpoint_->know(names);
     liveness_->know(std::move(liveness_addresses));
@@ -243,14 +243,14 @@ class OfiTransport final : public Transport, private ofi::Owner {
     token_ = own.token;
     for (ofi::Operation& control : controls_) control.owner = this;
     post_controls();
-    connect_all(request, cards);
-    if (ofi::known_provider(own.provider).shares_regions) join_household(cards);
+    connect_all(request, addresses);
+    if (ofi::known_provider(own.provider).shares_regions) join_household(addresses);
     const auto peers = static_cast<std::size_t>(std::max(size_ - 1, 1));
     const std::size_t room = (endpoint_->receives_at_once() - kControls) / peers;
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(nullptr);
       if (peer == rank_) continue;
-      const ofi::EndpointAddress& other = cards[static_cast<std::size_t>(peer)];
+      const ofi::EndpointAddress& other = addresses[static_cast<std::size_t>(peer)];
       const ofi::Pair pair{rank_,
                            peer,
                            segment_bytes_,
@@ -266,25 +266,26 @@ class OfiTransport final : public Transport, private ofi::Owner {
   }
 
   // Called before any rank can end: see endpoint_group.h.
-  void join_household(const std::vector<ofi::EndpointAddress>& cards) {
-    const ofi::EndpointAddress& own = cards[static_cast<std::size_t>(rank_)];
+  void join_household(const std::vector<ofi::EndpointAddress>& addresses) {
+    const ofi::EndpointAddress& own = addresses[static_cast<std::size_t>(rank_)];
     ofi::unlink_region(own.name);
     const auto members = std::count_if(
-        cards.begin(), cards.end(),
-        [&](const ofi::EndpointAddress& card) { return card.process == own.process; });
-    group_ = {cards[0].name + std::to_string(cards[0].token), static_cast<std::size_t>(members)};
+        addresses.begin(), addresses.end(),
+        [&](const ofi::EndpointAddress& address) { return address.process == own.process; });
+    group_ = {addresses[0].name + std::to_string(addresses[0].token),
+              static_cast<std::size_t>(members)};
   }
 
   // Two endpoints receive nothing from each other until both have polled at least once. After this
   // call a rank may send and end while its peer does something else.
   void connect_all(const TransportRequest& request,
-                   const std::vector<ofi::EndpointAddress>& cards) {
+                   const std::vector<ofi::EndpointAddress>& addresses) {
     std::byte nothing{};
     const auto word =
         ofi::to_bits({ofi::MessageKind::kHello, static_cast<std::uint32_t>(rank_), 0});
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
-      const auto tag = ofi::control_tag(cards[static_cast<std::size_t>(peer)].token);
+      const auto tag = ofi::control_tag(addresses[static_cast<std::size_t>(peer)].token);
       while (true) {
         const auto posted = endpoint_->inject(peer, {&nothing, 0}, tag, word);
         if (posted == ofi::Posted::kYes) break;

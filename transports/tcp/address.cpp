@@ -59,19 +59,19 @@ void require_alike(const EndpointAddress& own, int rank, const EndpointAddress& 
 
 std::string EndpointAddress::address() const { return posix::host_and_port(host, port); }
 
-std::string to_text(const EndpointAddress& card) {
-  return fmt::format("{}\n{} {} {} {} {} {}\n", card.identity, card.host, card.port,
-                     card.segment_bytes, card.lanes, to_text(card.token),
-                     card.listens_on_all ? 1 : 0);
+std::string to_text(const EndpointAddress& address) {
+  return fmt::format("{}\n{} {} {} {} {} {}\n", address.identity, address.host, address.port,
+                     address.segment_bytes, address.lanes, to_text(address.token),
+                     address.listens_on_all ? 1 : 0);
 }
 
 EndpointAddress address_from_text(const std::string& text, int rank) {
   auto stream = stream_of(text);
-  EndpointAddress card;
+  EndpointAddress address;
   std::string token;
-  std::getline(stream, card.identity);
-  stream >> card.host >> card.port >> card.segment_bytes >> card.lanes >> token >>
-      card.listens_on_all;
+  std::getline(stream, address.identity);
+  stream >> address.host >> address.port >> address.segment_bytes >> address.lanes >> token >>
+      address.listens_on_all;
   const auto parsed = token_from_text(token);
   if (!stream || !parsed) {
     throw Error(
@@ -80,8 +80,8 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
             "rank {} published an unreadable tcp address: does it run a different version of kolo?",
             rank));
   }
-  card.token = *parsed;
-  return card;
+  address.token = *parsed;
+  return address;
 }
 
 std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
@@ -97,13 +97,13 @@ std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
   own.listens_on_all = settings.host.empty();
   const auto texts = exchange(*request.store, request.rank, request.size, "address", to_text(own),
                               request.deadline, "publish their tcp addresses");
-  std::vector<EndpointAddress> cards;
+  std::vector<EndpointAddress> addresses;
   for (int rank = 0; rank < request.size; ++rank) {
-    cards.push_back(address_from_text(texts[static_cast<std::size_t>(rank)], rank));
-    require_alike(own, request.rank, cards.back(), rank);
-    cards.back().is_on_this_host = cards.back().identity == own.identity;
+    addresses.push_back(address_from_text(texts[static_cast<std::size_t>(rank)], rank));
+    require_alike(own, request.rank, addresses.back(), rank);
+    addresses.back().is_on_this_host = addresses.back().identity == own.identity;
   }
-  return cards;
+  return addresses;
 }
 
 }  // namespace kolo::tcp

@@ -27,7 +27,7 @@ struct EndpointAddress {
 };
 
 // Text for the store, without is_on_this_host.
-std::string to_text(const EndpointAddress& card);
+std::string to_text(const EndpointAddress& address);
 
 // Error kProtocol with the rank if the text is not an endpoint address.
 EndpointAddress address_from_text(const std::string& text, int rank);

@@ -50,10 +50,11 @@ posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
   }
 }
 
-posix::Address resolve(const EndpointAddress& card, int rank, int peer) {
-  const std::string host = card.is_on_this_host && card.listens_on_all ? "127.0.0.1" : card.host;
+posix::Address resolve(const EndpointAddress& address, int rank, int peer) {
+  const std::string host =
+      address.is_on_this_host && address.listens_on_all ? "127.0.0.1" : address.host;
   std::string why;
-  const auto addresses = posix::resolve(host, card.port, why);
+  const auto addresses = posix::resolve(host, address.port, why);
   if (!addresses.empty()) return addresses.front();
   throw Error(ErrorCode::kUnavailable, peer,
               fmt::format("rank {}: cannot resolve the tcp address '{}' of rank {}: {}", rank, host,
@@ -300,14 +301,14 @@ void Listener::prepare(const posix::Descriptor& socket, int peer) const {
 }
 
 std::string Listener::why_unconnected(int peer) const {
-  const EndpointAddress& card = address_of(peer);
+  const EndpointAddress& address = address_of(peer);
   for (const Call& call : calls_) {
     if (call.peer == peer && !call.is_done)
       return fmt::format(
           "no tcp connection to rank {} at {} was made ({}): check for a firewall between the "
           "hosts, or set KOLO_TCP_HOST and KOLO_TCP_PORTS to an address and ports that can be "
           "reached",
-          peer, card.address(), call.why);
+          peer, address.address(), call.why);
   }
   return "";
 }

@@ -16,25 +16,25 @@ constexpr const char* kForm = "kolo-ucx 2";
 
 }  // namespace
 
-std::string to_text(const EndpointAddress& card) {
-  return with_checksum(fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, card.identity, card.liveness,
-                                   card.token, card.segment_bytes, card.host_bytes,
-                                   to_hex(card.address)));
+std::string to_text(const EndpointAddress& address) {
+  return with_checksum(fmt::format("{}\n{}\n{}\n{} {} {} {}\n", kForm, address.identity,
+                                   address.liveness, address.token, address.segment_bytes,
+                                   address.host_bytes, to_hex(address.address)));
 }
 
 EndpointAddress address_from_text(const std::string& text, int rank) {
   auto stream = stream_of(text);
-  EndpointAddress card;
+  EndpointAddress address;
   std::string form;
-  std::string address;
+  std::string hex;
   std::getline(stream, form);
-  std::getline(stream, card.identity);
-  std::getline(stream, card.liveness);
-  stream >> card.token >> card.segment_bytes >> card.host_bytes >> address;
-  const auto bytes = from_hex(address);
+  std::getline(stream, address.identity);
+  std::getline(stream, address.liveness);
+  stream >> address.token >> address.segment_bytes >> address.host_bytes >> hex;
+  const auto bytes = from_hex(hex);
   if (stream && bytes && !bytes->empty() && form == kForm) {
-    card.address = *bytes;
-    if (to_text(card) == text) return card;
+    address.address = *bytes;
+    if (to_text(address) == text) return address;
   }
   throw Error(ErrorCode::kProtocol, rank,
               fmt::format("rank {} published an unreadable ucx address: run the same build of "

@@ -16,7 +16,7 @@ struct EndpointAddress {
   std::size_t host_bytes = 0;     // preferred segment size if all ranks are on its host
 };
 
-std::string to_text(const EndpointAddress& card);
+std::string to_text(const EndpointAddress& address);
 
 // Error kProtocol, with `rank`, if `text` is damaged or of a different version.
 EndpointAddress address_from_text(const std::string& text, int rank);

@@ -21,7 +21,7 @@ UcxChannel::UcxChannel(SharedState& station, int peer, std::size_t longest_bytes
                        std::size_t preferred_bytes)
     : shared_(station),
       peer_(peer),
-      outbox_(station.worker, station.cards[static_cast<std::size_t>(station.rank)].token,
+      outbox_(station.worker, station.addresses[static_cast<std::size_t>(station.rank)].token,
               station.rank, longest_bytes),
       inbox_(station.worker, station.liveness, peer, longest_bytes) {
   capabilities_.segment_bytes = longest_bytes;
@@ -51,14 +51,14 @@ void UcxChannel::connect() {
 }
 
 void UcxChannel::connect_now() {
-  const EndpointAddress& card = shared_.cards[static_cast<std::size_t>(peer_)];
-  const EndpointAddress& own = shared_.cards[static_cast<std::size_t>(shared_.rank)];
-  const bool is_on_this_host = card.identity == own.identity;
+  const EndpointAddress& theirs = shared_.addresses[static_cast<std::size_t>(peer_)];
+  const EndpointAddress& own = shared_.addresses[static_cast<std::size_t>(shared_.rank)];
+  const bool is_on_this_host = theirs.identity == own.identity;
   if (is_on_this_host) watch();
   if (!lost_.empty()) return;
   try {
     outbox_.connect(shared_.worker.connect(
-        card.address,
+        theirs.address,
         is_on_this_host ? Worker::Failures::kAreSeenByOthers : Worker::Failures::kAreToldByUcx,
         [](void* channel, ucp_ep_h, ucs_status_t status) {
           static_cast<UcxChannel*>(channel)->note_failure(status);
@@ -100,8 +100,8 @@ void UcxChannel::say_goodbye() {
 }
 
 void UcxChannel::watch() {
-  const EndpointAddress& own = shared_.cards[static_cast<std::size_t>(shared_.rank)];
-  const EndpointAddress& theirs = shared_.cards[static_cast<std::size_t>(peer_)];
+  const EndpointAddress& own = shared_.addresses[static_cast<std::size_t>(shared_.rank)];
+  const EndpointAddress& theirs = shared_.addresses[static_cast<std::size_t>(peer_)];
   try {
     wants_liveness_ = !shared_.liveness.watch(
         peer_, theirs.liveness, {own.token, static_cast<std::uint32_t>(shared_.rank), 0, 0});
@@ -117,7 +117,7 @@ ucs_status_t UcxChannel::accept(Kind kind, const ReadHeader& read, void* data, s
                                 std::uint64_t attributes) noexcept {
   const Header& header = read.header;
   // Ignores a lost peer, and messages of a restarted one.
-  if (header.token != shared_.cards[static_cast<std::size_t>(peer_)].token || !lost_.empty())
+  if (header.token != shared_.addresses[static_cast<std::size_t>(peer_)].token || !lost_.empty())
     return UCS_OK;
   outbox_.give_credit(header.released);
   if (kind == Kind::kSegment) {
@@ -137,7 +137,7 @@ void UcxChannel::part(std::uint32_t sent, std::uint32_t taken) noexcept {
 }
 
 void UcxChannel::hear(const Farewell& farewell) noexcept {
-  if (farewell.token == shared_.cards[static_cast<std::size_t>(peer_)].token)
+  if (farewell.token == shared_.addresses[static_cast<std::size_t>(peer_)].token)
     part(farewell.sent, farewell.taken);
 }
 

@@ -25,7 +25,7 @@ struct SharedState {
   posix::Epoll epoll;  // watches the liveness sockets and the worker's descriptor
   HostLiveness liveness;
   Worker worker;
-  std::vector<EndpointAddress> cards;  // of all ranks
+  std::vector<EndpointAddress> addresses;  // of all ranks
   bool asks_as_told = false;
   // True while ranks connect; no data are sent before that is done. UCX (1.13) aborts the process
   // if a peer dies whose TCP connection is not complete: in the next progress, or when the worker

@@ -59,7 +59,7 @@ class UcxTransport final : public Transport {
     promised.opened();
     shared_.asks_as_told = settings.asks_as_told;
     let_messages_in();
-    exchange_cards(request, settings);
+    exchange_addresses(request, settings);
     const std::size_t preferred_bytes = find_preferred_bytes();
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(peer == rank()
@@ -175,16 +175,16 @@ class UcxTransport final : public Transport {
 
   // The result is the same on all ranks.
   std::size_t find_preferred_bytes() const {
-    const ucx::EndpointAddress& own = shared_.cards[static_cast<std::size_t>(rank())];
+    const ucx::EndpointAddress& own = shared_.addresses[static_cast<std::size_t>(rank())];
     std::size_t least = own.host_bytes;
-    for (const ucx::EndpointAddress& card : shared_.cards) {
-      if (card.identity != own.identity) return own.segment_bytes;
-      least = std::min(least, card.host_bytes);
+    for (const ucx::EndpointAddress& address : shared_.addresses) {
+      if (address.identity != own.identity) return own.segment_bytes;
+      least = std::min(least, address.host_bytes);
     }
     return least;
   }
 
-  void exchange_cards(const TransportRequest& request, const UcxSettings& settings) {
+  void exchange_addresses(const TransportRequest& request, const UcxSettings& settings) {
     const std::size_t segment_bytes = settings.segment_bytes;
     const bool has_queues = ucx::has_queues(ucx::resources_in(shared_.worker.describe_resources()));
     ucx::EndpointAddress own;
@@ -198,8 +198,9 @@ class UcxTransport final : public Transport {
     const auto texts = exchange(*request.store, rank(), size_, "address", to_text(own),
                                 request.deadline, "publish their ucx addresses");
     for (int peer = 0; peer < size_; ++peer) {
-      shared_.cards.push_back(ucx::address_from_text(texts[static_cast<std::size_t>(peer)], peer));
-      const std::size_t theirs = shared_.cards.back().segment_bytes;
+      shared_.addresses.push_back(
+          ucx::address_from_text(texts[static_cast<std::size_t>(peer)], peer));
+      const std::size_t theirs = shared_.addresses.back().segment_bytes;
       if (theirs == segment_bytes) continue;
       throw Error(ErrorCode::kMismatch, peer,
                   fmt::format("rank {} has ucx segments of {} bytes, rank {} of {}: set "
@@ -348,10 +349,10 @@ class UcxTransport final : public Transport {
   std::optional<ucx::Farewell> farewell_to(const ucx::Farewell& watcher) const {
     if (!has_met_ || watcher.rank >= channels_.size() || !channels_[watcher.rank])
       return std::nullopt;
-    if (watcher.token != shared_.cards[watcher.rank].token) return std::nullopt;
+    if (watcher.token != shared_.addresses[watcher.rank].token) return std::nullopt;
     auto farewell = channels_[watcher.rank]->farewell();
     if (!farewell) return std::nullopt;
-    farewell->token = shared_.cards[static_cast<std::size_t>(rank())].token;
+    farewell->token = shared_.addresses[static_cast<std::size_t>(rank())].token;
     farewell->rank = static_cast<std::uint32_t>(rank());
     return farewell;
   }

@@ -42,7 +42,7 @@ Looked look_on(ProgressWatchdog& pulse, Clock::time_point& now, Clock::duration 
 // (second byte, 0) of 128 bytes (last byte of the header) in an invalid protocol version (first
 // byte).
 void send_garbage(Store& store, int rank) {
-  const auto text = store.get("card/" + std::to_string(rank), Clock::now() + 60s);
+  const auto text = store.get("address/" + std::to_string(rank), Clock::now() + 60s);
   const std::string name = ofi::address_from_text(text, rank).name;
   const auto* const address = reinterpret_cast<const sockaddr*>(name.data());
   const posix::Descriptor unknown_client(::socket(address->sa_family, SOCK_STREAM, 0));

@@ -10,15 +10,15 @@ namespace kolo::ofi {
 namespace {
 
 EndpointAddress some_address() {
-  EndpointAddress card;
-  card.provider = "tcp;ofi_rxm";
-  card.name = std::string("\x02\x00\xff\x7f", 4);
-  card.segment_bytes = 65536;
-  card.window = 32;
-  card.token = 0xDEADBEEF;
-  card.process = "host/boot/net:[1]/pid:[2]/77";
-  card.liveness = {"host/boot/net:[1]", "00b1f", "10.0.0.2", 40133, 0xFFFFFFFFFFFFFFFF};
-  return card;
+  EndpointAddress address;
+  address.provider = "tcp;ofi_rxm";
+  address.name = std::string("\x02\x00\xff\x7f", 4);
+  address.segment_bytes = 65536;
+  address.window = 32;
+  address.token = 0xDEADBEEF;
+  address.process = "host/boot/net:[1]/pid:[2]/77";
+  address.liveness = {"host/boot/net:[1]", "00b1f", "10.0.0.2", 40133, 0xFFFFFFFFFFFFFFFF};
+  return address;
 }
 
 }  // namespace
@@ -79,18 +79,18 @@ TEST_CASE("an endpoint address survives writing and reading, zero bytes included
 }
 
 TEST_CASE("the reason for a missing endpoint survives writing and reading") {
-  EndpointAddress card;
-  card.why_not = "libfabric's provider shm fails in fi_enable: No space left on device";
-  CHECK(address_from_text(to_text(card), 1).why_not == card.why_not);
+  EndpointAddress address;
+  address.why_not = "libfabric's provider shm fails in fi_enable: No space left on device";
+  CHECK(address_from_text(to_text(address), 1).why_not == address.why_not);
 }
 
 TEST_CASE("an endpoint address with an impossible window is refused") {
   for (const std::size_t window : {std::size_t{0}, std::size_t{7}, std::size_t{33}, SIZE_MAX}) {
     INFO(window);
-    EndpointAddress card = some_address();
-    card.window = window;
+    EndpointAddress address = some_address();
+    address.window = window;
     try {
-      address_from_text(to_text(card), 3);
+      address_from_text(to_text(address), 3);
       FAIL("it was taken");
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kProtocol);

@@ -34,11 +34,11 @@ struct Hello {
   std::string text() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
 };
 
-ListeningSocket listener_of(const EndpointAddress& card) {
+ListeningSocket listener_of(const EndpointAddress& address) {
   ListeningSocket listener;
   listener.address.ss_family = AF_UNIX;
   std::memcpy(reinterpret_cast<char*>(&listener.address) + offsetof(sockaddr_un, sun_path),
-              card.name, sizeof card.name);
+              address.name, sizeof address.name);
   listener.length = offsetof(sockaddr_un, sun_path) + 6;
   return listener;
 }
@@ -51,12 +51,12 @@ bool is_hung_up_on(const posix::Descriptor& unknown_client) {
 }
 
 // Messages that no rank sends to the owner of this endpoint address.
-std::vector<std::string> speeches_to(const EndpointAddress& card) {
+std::vector<std::string> speeches_to(const EndpointAddress& address) {
   std::vector<std::string> speeches = unknown_client_messages();
   for (const std::int32_t rank : {-1, 0, 2, INT32_MIN, INT32_MAX})
-    speeches.push_back(Hello{card.secret, rank}.text());
-  speeches.push_back(Hello{card.secret + 1, 1}.text());
-  const std::string right = Hello{card.secret, 1}.text();
+    speeches.push_back(Hello{address.secret, rank}.text());
+  speeches.push_back(Hello{address.secret + 1, 1}.text());
+  const std::string right = Hello{address.secret, 1}.text();
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, right.size() - 1})
     speeches.push_back(right.substr(0, bytes));
   return speeches;
@@ -67,7 +67,7 @@ class Besieging final : public ForwardingStore {
  public:
   std::string get(std::string_view key, Deadline deadline) override {
     std::string value = ForwardingStore::get(key, deadline);
-    if (key.ends_with("card/0")) besiege(value);
+    if (key.ends_with("address/0")) besiege(value);
     return value;
   }
 
@@ -76,11 +76,11 @@ class Besieging final : public ForwardingStore {
 
  private:
   void besiege(const std::string& value) {
-    EndpointAddress card{};
-    std::memcpy(&card, value.data(), std::min(sizeof card, value.size()));
-    for (const std::string& speech : speeches_to(card)) {
+    EndpointAddress address{};
+    std::memcpy(&address, value.data(), std::min(sizeof address, value.size()));
+    for (const std::string& speech : speeches_to(address)) {
       ++unknown_clients;
-      hung_up += is_hung_up_on(speak_to(listener_of(card), speech)) ? 1 : 0;
+      hung_up += is_hung_up_on(speak_to(listener_of(address), speech)) ? 1 : 0;
     }
   }
 };

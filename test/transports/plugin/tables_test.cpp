@@ -293,15 +293,15 @@ TEST_CASE("ranks whose values differ in length get an error, and a failed job en
   kolo_plugin table = fake_table("played");
   table.make = [](const kolo_plugin_request* request, kolo_transport**, kolo_error* error) {
     char all[16];
-    return request->store->gather(request->store, "card", "abc", 3, request->deadline_ns, "meet",
+    return request->store->gather(request->store, "address", "abc", 3, request->deadline_ns, "meet",
                                   all, error);
   };
   auto store = make_local_store();
-  store->set("card/1", "too long");
+  store->set("address/1", "too long");
   const Error differs = error_of_make(table, store, 2);
   CHECK(differs.code() == ErrorCode::kMismatch);
   CHECK(differs.peer() == 1);
-  CHECK_THAT(differs.what(), StartsWith("rank 0: rank 1 gave 8 bytes as 'card', this rank 3"));
+  CHECK_THAT(differs.what(), StartsWith("rank 0: rank 1 gave 8 bytes as 'address', this rank 3"));
   store = make_local_store();
   store->post_failure("rank 1: out of luck");
   const Error failed = error_of_make(table, store, 2);

@@ -78,13 +78,13 @@ class FakePeer {
                    " " + std::to_string(settings.segment_bytes) + " " +
                    std::to_string(settings.lanes) + " " + tcp::to_text(token_) + " 0\n");
     transport_ = make_tcp({real, 2, store, in_seconds(30), 0, 2}, settings);
-    std::istringstream card(store->get(key(real), in_seconds(20)));
+    std::istringstream address(store->get(key(real), in_seconds(20)));
     std::string line;
     std::size_t segment = 0;
     int lanes = 0;
     std::string token;
-    std::getline(card, line);
-    card >> host_ >> port_ >> segment >> lanes >> token;
+    std::getline(address, line);
+    address >> host_ >> port_ >> segment >> lanes >> token;
     if (real == 0) token_ = tcp::token_from_text(token).value();
   }
 

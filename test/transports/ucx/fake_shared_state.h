@@ -8,7 +8,7 @@
 
 namespace kolo {
 
-inline ucx::EndpointAddress card(const char* identity, std::uint32_t token) {
+inline ucx::EndpointAddress endpoint_address(const char* identity, std::uint32_t token) {
   ucx::EndpointAddress made;
   made.identity = identity;
   made.token = token;
@@ -17,7 +17,7 @@ inline ucx::EndpointAddress card(const char* identity, std::uint32_t token) {
 
 struct FakeSharedState : ucx::SharedState {
   FakeSharedState() : SharedState(test::fake_library(), 0, 2) {
-    cards = {card("here", 5), card("there", 6)};
+    addresses = {endpoint_address("here", 5), endpoint_address("there", 6)};
   }
 };
 
