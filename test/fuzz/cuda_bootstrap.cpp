@@ -58,7 +58,7 @@ struct Peer {
   std::uint64_t mark = 0;  // first word of the memory that it passed; 0: unusable memory
 };
 
-struct Visitor {
+struct Client {
   posix::Descriptor socket;
   bool has_spoken = false;  // later messages are ignored
 };
@@ -107,7 +107,7 @@ class Stage final : public Store {
     for (Peer& peer : peers_) {
       while (auto call = peer.listener.accept()) peer.calls.push_back(std::move(*call));
     }
-    // At most one visitor sends per step, so the order of arrival is known.
+    // At most one client sends per step, so the order of arrival is known.
     for (is_heard_next_ = false; !is_heard_next_ && acts_ < kMostActs && !input_.is_empty();
          ++acts_)
       act();
@@ -128,29 +128,28 @@ class Stage final : public Store {
       case 0:
         return visit();
       case 1:
-        if (!visitors_.empty()) speak(visitors_[input_.below(number_of_visitors())]);
+        if (!clients_.empty()) speak(clients_[input_.below(number_of_clients())]);
         return;
       case 2:
         return answer();
       default:
-        if (!visitors_.empty())
-          visitors_.erase(visitors_.begin() + input_.below(number_of_visitors()));
+        if (!clients_.empty()) clients_.erase(clients_.begin() + input_.below(number_of_clients()));
     }
   }
 
   // --- connections to the rank's socket ---
 
-  unsigned number_of_visitors() const { return static_cast<unsigned>(visitors_.size()); }
+  unsigned number_of_clients() const { return static_cast<unsigned>(clients_.size()); }
 
   void visit() {
     auto socket = posix::connect_unix(own_.socket);
     if (!socket) return;  // the backlog is full in this step
-    visitors_.push_back({std::move(*socket)});
-    if (input_.below(4) != 0) speak(visitors_.back());
+    clients_.push_back({std::move(*socket)});
+    if (input_.below(4) != 0) speak(clients_.back());
   }
 
   // Sends a hello that is right, nearly right, or something else.
-  void speak(Visitor& visitor) {
+  void speak(Client& client) {
     cuda::Hello hello{cuda::Hello{}.magic, own_.token, other()};
     const unsigned flaw = input_.below(8);
     if (flaw == 0) hello.rank = input_.number<std::int64_t>();
@@ -162,21 +161,21 @@ class Stage final : public Store {
     const bool is_right = !is_text && hello.magic == cuda::Hello{}.magic &&
                           hello.token == own_.token && is_peer(hello.rank);
     const auto said = is_text ? std::as_bytes(std::span(text)) : bytes_of(hello);
-    say(visitor, said, is_right ? &peers_[static_cast<std::size_t>(hello.rank)] : nullptr);
+    say(client, said, is_right ? &peers_[static_cast<std::size_t>(hello.rank)] : nullptr);
   }
 
   bool is_peer(std::int64_t rank) const { return rank >= 0 && rank < kSize && rank != rank_; }
 
-  // Passes right memory, or something else. A visitor that disconnects at once gets no welcome, so
+  // Passes right memory, or something else. A client that disconnects at once gets no welcome, so
   // it does not count as connected.
-  void say(Visitor& visitor, std::span<const std::byte> said, Peer* peer) {
+  void say(Client& client, std::span<const std::byte> said, Peer* peer) {
     const unsigned what = input_.below(8);
     const bool is_leaving = input_.below(8) == 1;
     const auto [passed, mark] = brought(what);
-    if (!posix::send_message(visitor.socket.get(), said, passed.get())) return;
+    if (!posix::send_message(client.socket.get(), said, passed.get())) return;
     is_heard_next_ = true;
-    if (is_leaving) ::shutdown(visitor.socket.get(), SHUT_RDWR);
-    const bool is_heard = !std::exchange(visitor.has_spoken, true);
+    if (is_leaving) ::shutdown(client.socket.get(), SHUT_RDWR);
+    const bool is_heard = !std::exchange(client.has_spoken, true);
     if (peer == nullptr || peer->has_come || !is_heard || is_leaving || !passed.is_open()) return;
     peer->has_come = true;
     peer->mark = mark;
@@ -229,16 +228,16 @@ class Stage final : public Store {
       if (number == rank_ || peer.has_come) continue;
       auto socket = posix::connect_unix(own_.socket);
       if (!socket) continue;
-      Visitor visitor{std::move(*socket)};
-      say_rightly(visitor, number);
-      visitors_.push_back(std::move(visitor));
+      Client client{std::move(*socket)};
+      say_rightly(client, number);
+      clients_.push_back(std::move(client));
     }
   }
 
-  void say_rightly(Visitor& visitor, int number) {
+  void say_rightly(Client& client, int number) {
     const cuda::Hello hello{cuda::Hello{}.magic, own_.token, number};
     const auto [passed, mark] = brought(0);
-    require(posix::send_message(visitor.socket.get(), bytes_of(hello), passed.get()),
+    require(posix::send_message(client.socket.get(), bytes_of(hello), passed.get()),
             "a hello can be said");
     peers_[index(number)].has_come = true;
     peers_[index(number)].mark = mark;
@@ -251,7 +250,7 @@ class Stage final : public Store {
   std::array<std::byte*, kSize> slots_{};
   posix::UnixListener listener_{1};  // a descriptor that is not memory
   cuda::EndpointAddress own_;
-  std::vector<Visitor> visitors_;
+  std::vector<Client> clients_;
   std::uint64_t last_mark_ = 0;
   bool is_heard_next_ = false;
   int acts_ = 0;

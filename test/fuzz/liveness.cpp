@@ -31,7 +31,7 @@ constexpr int kFar = 1;   // reached over TCP
 constexpr int kNear = 2;  // reached over a unix socket
 constexpr std::size_t kWordBytes = 8;
 constexpr std::size_t kHelloBytes = 16;
-constexpr std::size_t kMostVisitors = 8;
+constexpr std::size_t kMostClients = 8;
 constexpr auto kLong = std::chrono::seconds(20);
 
 std::string word_of(std::uint64_t number) {
@@ -100,8 +100,8 @@ class Street {
   void act(Input& input) {
     const unsigned what = input.below(6);
     if (what == 0) come(input);
-    if (what == 1) visitor_speaks(input);
-    if (what == 2) visitor_leaves(input);
+    if (what == 1) client_speaks(input);
+    if (what == 2) client_leaves(input);
     if (what == 3) liveness_.join(peer_of(input));
     if (what == 4) place_speaks(input);
     if (what == 5) place_hangs_up(input);
@@ -110,15 +110,15 @@ class Street {
 
   // A peer that connects now must be heard, whatever else is connected.
   void end() {
-    for (std::size_t i = visitors_.size(); i-- > 0;) {
-      if (name_of(visitors_[i]) != 0) leave(i);
+    for (std::size_t i = clients_.size(); i-- > 0;) {
+      if (name_of(clients_[i]) != 0) leave(i);
     }
     for (const int peer : {kFar, kNear}) {
       if (liveness_.is_gone(peer)) continue;
-      visitors_.push_back(visitor(peer == kNear));
-      speak(visitors_.back(), hello(own_.ticket, peer) + word_of(7), kHelloBytes);
+      clients_.push_back(new_client(peer == kNear));
+      speak(clients_.back(), hello(own_.ticket, peer) + word_of(7), kHelloBytes);
       until([&] { return liveness_.last_word(peer) == 7; }, "a peer's last word is heard");
-      leave(visitors_.size() - 1);
+      leave(clients_.size() - 1);
     }
     require(liveness_.gone() == kSize - 1, "all have ended, and are gone");
   }
@@ -152,7 +152,7 @@ class Street {
     for (auto called = posix::accept_from(far_place_); called.is_open();
          called = posix::accept_from(far_place_))
       lines_[kFar].emplace_back(std::move(called), false, kWordBytes);
-    for (Voice& voice : visitors_) {
+    for (Voice& voice : clients_) {
       const int name = name_of(voice);
       const std::string welcome = name == 0 ? "" : word_of(index(name));
       require(welcome.starts_with(voice.heard()), "only an accepted peer is welcomed");
@@ -221,7 +221,7 @@ class Street {
 
   // --- connections to the rank's listeners ---
 
-  Voice visitor(bool is_near) {
+  Voice new_client(bool is_near) {
     if (is_near) return {posix::connect_unix(own_.unix_name).value(), true, kHelloBytes};
     std::string why;
     return {posix::start_connecting(posix::resolve("127.0.0.1", own_.tcp_port, why).at(0)), false,
@@ -229,14 +229,14 @@ class Street {
   }
 
   void come(Input& input) {
-    if (visitors_.size() == kMostVisitors) return;
-    visitors_.push_back(visitor(input.below(2) == 0));
-    speak_to_listener(input, visitors_.back());
+    if (clients_.size() == kMostClients) return;
+    clients_.push_back(new_client(input.below(2) == 0));
+    speak_to_listener(input, clients_.back());
   }
 
-  void visitor_speaks(Input& input) {
-    if (visitors_.empty()) return;
-    speak_to_listener(input, visitors_[input.below(static_cast<unsigned>(visitors_.size()))]);
+  void client_speaks(Input& input) {
+    if (clients_.empty()) return;
+    speak_to_listener(input, clients_[input.below(static_cast<unsigned>(clients_.size()))]);
   }
 
   // The first connection with a peer's hello is accepted.
@@ -249,17 +249,17 @@ class Street {
   }
   static bool is_let_in(Voice& voice) { return voice.heard().size() == kWordBytes; }
 
-  void visitor_leaves(Input& input) {
-    if (!visitors_.empty()) leave(input.below(static_cast<unsigned>(visitors_.size())));
+  void client_leaves(Input& input) {
+    if (!clients_.empty()) leave(input.below(static_cast<unsigned>(clients_.size())));
   }
 
   void leave(std::size_t number) {
-    Voice& voice = visitors_[number];
+    Voice& voice = clients_[number];
     const int name = name_of(voice);
     const bool was_peer = name != 0 && is_let_in(voice) && !liveness_.is_gone(name);
     const std::string last = voice.last();
     if (was_peer) may_be_gone_[index(name)] = true;
-    visitors_.erase(visitors_.begin() + static_cast<std::ptrdiff_t>(number));
+    clients_.erase(clients_.begin() + static_cast<std::ptrdiff_t>(number));
     if (!was_peer) return;
     until([&] { return liveness_.is_gone(name); },
           "the end of an accepted connection is the peer's end");
@@ -294,7 +294,7 @@ class Street {
   posix::UnixListener near_place_{64};
   PeerLiveness liveness_{0, kSize, "127.0.0.1", std::chrono::hours(1)};
   LivenessAddress own_;
-  std::vector<Voice> visitors_;
+  std::vector<Voice> clients_;
   std::array<std::deque<Voice>, kSize> lines_;  // opened by the rank
   std::array<bool, kSize> has_come_{};
   std::array<bool, kSize> may_be_gone_{};
