@@ -22,8 +22,8 @@
 namespace kolo::bench {
 namespace {
 
-constexpr int kSpins = 2000;           // then yield, also to helper threads of a library
-constexpr int kSpinsWhenCrowded = 10;  // more ranks than cores
+constexpr int kSpins = 2000;                  // then yield, also to helper threads of a library
+constexpr int kSpinsWhenOversubscribed = 10;  // more ranks than cores
 constexpr std::chrono::microseconds kWakeful{500};  // then sleep
 constexpr std::chrono::milliseconds kLongestSleep{50};
 constexpr std::chrono::milliseconds kAskStoreEvery{50};
@@ -112,7 +112,7 @@ bool RankGroup::meet(Deadline deadline, bool may_repeat) {
     if (has_slept || shared_->slept.load() == phase + 1) wake_all(shared_->phase);
     return is_again;
   }
-  const int spins = has_spare_cores_ ? kSpins : kSpinsWhenCrowded;
+  const int spins = has_spare_cores_ ? kSpins : kSpinsWhenOversubscribed;
   int spun = 0;
   Deadline since{};
   std::uint32_t now;

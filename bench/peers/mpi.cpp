@@ -81,12 +81,12 @@ std::string mpi_transport(const LibraryRequest& request) {
   return request.transport == "tcp" ? "tcp" : "shm";
 }
 
-bool is_crowded(const LibraryRequest& request) {
+bool is_oversubscribed(const LibraryRequest& request) {
   return static_cast<std::size_t>(request.size) > available_cores().size();
 }
 
 void let_mpich_yield(const LibraryRequest& request, MpiPeer& peer) {
-  if (!is_crowded(request)) return;
+  if (!is_oversubscribed(request)) return;
   peer.command.environment.emplace_back("MPIR_CVAR_POLLS_BEFORE_YIELD", "1");
   const std::size_t cores = available_cores().size();
   peer.caution = fmt::format(

@@ -16,7 +16,7 @@ namespace kolo::bench {
 std::string mpi_transport(const LibraryRequest& request);
 
 // Whether there are more ranks than cores.
-bool is_crowded(const LibraryRequest& request);
+bool is_oversubscribed(const LibraryRequest& request);
 
 // The path of a worker program, beside this one, built or installed.
 std::string worker_program(const std::string& name);

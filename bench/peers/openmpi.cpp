@@ -48,7 +48,7 @@ MpiPeer peer_of(const LibraryRequest& request) {
   if (request.algorithm == "ring") {
     for (const Parameter& parameter : kRing) add(words, parameter);
   }
-  if (is_crowded(request)) add(words, {"mpi_yield_when_idle", "1"});
+  if (is_oversubscribed(request)) add(words, {"mpi_yield_when_idle", "1"});
   words.push_back(worker_program("kolo-bench-openmpi"));
   const bool has_the_same = is_ucx && request.transport == "ucx";  // with kolo's UCX_TLS
   return {is_ucx ? "openmpi:ucx" : "openmpi", request.algorithm == "ring" ? "ring" : "default",

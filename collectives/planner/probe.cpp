@@ -359,13 +359,13 @@ Costs measure_costs(const ProbeRequest& asked) {
   Costs costs;
   if (request.rank == 0) {
     costs = put_together(request, local, remote);
-    const bool has_crowd = most_ranks_of_a_host(request.hosts) > costs.cores;
-    request.store->set("probe/crowd", has_crowd ? "yes" : "no");
+    const bool is_oversubscribed = most_ranks_of_a_host(request.hosts) > costs.cores;
+    request.store->set("probe/oversubscribed", is_oversubscribed ? "yes" : "no");
   }
-  if (hear_of(request, "probe/crowd", "the measurements of the channels") == "yes") {
-    const RingTimes crowd{measure_rounds(request, kAlternatingRound),
-                          measure_rounds(request, kSendsFirstRound)};
-    if (request.rank == 0) costs = fit_shared_core_costs(costs, crowd, request.hosts);
+  if (hear_of(request, "probe/oversubscribed", "the measurements of the channels") == "yes") {
+    const RingTimes oversubscribed{measure_rounds(request, kAlternatingRound),
+                                   measure_rounds(request, kSendsFirstRound)};
+    if (request.rank == 0) costs = fit_shared_core_costs(costs, oversubscribed, request.hosts);
   }
   if (request.rank == 0) request.store->set("probe/costs", to_text(costs));
   return costs_from(hear_of(request, "probe/costs", "the costs of the channels"));

@@ -20,7 +20,7 @@ using namespace kolo::test;
 
 namespace {
 
-constexpr int kCrowd = 1000;
+constexpr int kClients = 1000;
 constexpr int kMostUnknownClients = 64;  // clients without a hello that a port keeps
 
 std::size_t open_descriptors() {
@@ -48,20 +48,20 @@ RawConnection unknown_client(std::uint16_t port, int number) {
 }
 
 // Clients that connect at once and stay.
-class Crowd {
+class UnknownClients {
  public:
-  explicit Crowd(std::uint16_t port)
+  explicit UnknownClients(std::uint16_t port)
       : thread_([this, port] {
           try {
-            for (int i = 0; i < kCrowd; ++i) here_.push_back(unknown_client(port, i));
+            for (int i = 0; i < kClients; ++i) here_.push_back(unknown_client(port, i));
           } catch (const std::exception&) {
             is_refused_.store(true);
           }
           is_here_.store(true);
         }) {}
-  ~Crowd() { thread_.join(); }
-  Crowd(const Crowd&) = delete;
-  Crowd& operator=(const Crowd&) = delete;
+  ~UnknownClients() { thread_.join(); }
+  UnknownClients(const UnknownClients&) = delete;
+  UnknownClients& operator=(const UnknownClients&) = delete;
 
   bool is_here() const { return is_here_.load(); }
   bool is_refused() const { return is_refused_.load(); }
@@ -140,27 +140,27 @@ std::string hello_to_store() {
 }  // namespace
 
 TEST_CASE("a thousand unknown clients at once neither stop a store nor keep ranks from it") {
-  if (!have_descriptors(2 * kCrowd)) {
+  if (!have_descriptors(2 * kClients)) {
     WARN("skipped: no descriptors for a thousand connections");
     return;
   }
   TcpStoreServer server("127.0.0.1", 0);
   const auto store = connect_tcp_store("127.0.0.1", server.port(), in_seconds(60));
   const std::size_t before = open_descriptors();
-  Crowd crowd(server.port());
+  UnknownClients clients(server.port());
   bool all_work = true;
   for (int i = 0; i < 20; ++i) {
     all_work &= works(*connect_tcp_store("127.0.0.1", server.port(), in_seconds(60)), i);
     all_work &= works(*store, i);
   }
   const auto deadline = in_seconds(60);
-  for (int i = 20; !crowd.is_here() && Clock::now() < deadline; ++i) all_work &= works(*store, i);
-  CHECK(crowd.is_here());
-  CHECK_FALSE(crowd.is_refused());
+  for (int i = 20; !clients.is_here() && Clock::now() < deadline; ++i) all_work &= works(*store, i);
+  CHECK(clients.is_here());
+  CHECK_FALSE(clients.is_refused());
   CHECK(all_work);
   CHECK(works(*connect_tcp_store("127.0.0.1", server.port(), in_seconds(60)), -1));
   // The clients' own ends, and the few of the server's that are still open.
-  CHECK(open_descriptors() <= before + kCrowd + kMostUnknownClients + 8);
+  CHECK(open_descriptors() <= before + kClients + kMostUnknownClients + 8);
   CHECK_FALSE(store->failure());
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("an endless port scan neither stops a store nor keeps ranks from it") 
 }
 
 TEST_CASE("many unknown clients neither stop tcp ranks nor keep them from connecting") {
-  if (!have_descriptors(2 * kCrowd)) {
+  if (!have_descriptors(2 * kClients)) {
     WARN("skipped: no descriptors for a thousand connections");
     return;
   }
@@ -197,15 +197,15 @@ TEST_CASE("many unknown clients neither stop tcp ranks nor keep them from connec
   REQUIRE(first != nullptr);
   const std::uint16_t port = published_port(*store);
   const std::size_t before = open_descriptors();
-  Crowd crowd(port);
+  UnknownClients clients(port);
   std::optional<Scan> scan(port);
   for (int i = 0; i < 200; ++i) exchange(*first, *second, i);
-  for (int i = 0; !crowd.is_here(); ++i) exchange(*first, *second, i);
-  CHECK_FALSE(crowd.is_refused());
+  for (int i = 0; !clients.is_here(); ++i) exchange(*first, *second, i);
+  CHECK_FALSE(clients.is_refused());
   scan.reset();
   for (int i = 0; i < 200; ++i) exchange(*first, *second, i);
   // The clients' own ends, the few of the rank's that are still open, and those of the ranks.
-  CHECK(open_descriptors() <= before + kCrowd + kMostUnknownClients + 8);
+  CHECK(open_descriptors() <= before + kClients + kMostUnknownClients + 8);
 }
 
 TEST_CASE("an unknown client whose hello takes too long is dropped") {

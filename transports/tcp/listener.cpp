@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMostUnknownClients = 64;
 constexpr std::size_t kMostAccepted = 64;  // in one look()
-constexpr auto kCrowdWaits = 1ms;
+constexpr auto kBacklogWaits = 1ms;
 constexpr auto kRetryEvery = 50ms;
 
 constexpr const char* kOtherProgram =
@@ -168,7 +168,7 @@ void Listener::hear_all() {
 void Listener::accept_some() {
   for (std::size_t accepted = 0;; ++accepted) {
     has_left_some_ = accepted == kMostAccepted;
-    if (has_left_some_) return wake_at(Clock::now() + kCrowdWaits);
+    if (has_left_some_) return wake_at(Clock::now() + kBacklogWaits);
     UnknownClient unknown_client{posix::accept_from(listener_), Clock::now(), {}};
     if (unknown_client.socket.is_open()) {
       if (hear(unknown_client)) continue;

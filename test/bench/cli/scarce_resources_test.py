@@ -408,7 +408,7 @@ class Stopped(Surroundings):
         self.assertTrue(any(self.is_waited_for("ofi", 1, iterations) for iterations in (4000, 8000, 16000)))
 
 
-class Crowded(Surroundings):
+class Oversubscribed(Surroundings):
     def test_many_ranks_on_few_cores_give_right_results(self):
         two = set(sorted(os.sched_getaffinity(0))[:2])
         for transport in ("shm", "tcp", "inproc"):

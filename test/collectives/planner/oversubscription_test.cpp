@@ -33,23 +33,23 @@ TEST_CASE("the fit recovers the costs of oversubscription from simulated times")
   costs.local.receive_us *= factor;
   costs.local.latency_us = std::max(0.0, way - costs.local.send_us - costs.local.receive_us);
   costs.switch_us = switch_us;
-  const RingTimes crowd = simulated_ring_times(costs, hosts);
-  const Costs found = fit_shared_core_costs(pair_costs(), crowd, hosts);
+  const RingTimes measured = simulated_ring_times(costs, hosts);
+  const Costs found = fit_shared_core_costs(pair_costs(), measured, hosts);
   const RingTimes again = simulated_ring_times(found, hosts);
-  CHECK(again.alternating_us == Approx(crowd.alternating_us).epsilon(0.2));
-  CHECK(again.sends_first_us == Approx(crowd.sends_first_us).epsilon(0.2));
+  CHECK(again.alternating_us == Approx(measured.alternating_us).epsilon(0.2));
+  CHECK(again.sends_first_us == Approx(measured.sends_first_us).epsilon(0.2));
 }
 
 TEST_CASE("the fit gives valid costs for times that no model explains") {
   const std::vector<int> hosts(4, 0);
-  for (const RingTimes crowd :
+  for (const RingTimes measured :
        {RingTimes{0, 0}, RingTimes{1e-3, 1e6}, RingTimes{1e6, 1e-3}, RingTimes{1e6, 1e6}}) {
-    const Costs found = fit_shared_core_costs(pair_costs(), crowd, hosts);
+    const Costs found = fit_shared_core_costs(pair_costs(), measured, hosts);
     CHECK(found.local.send_us >= pair_costs().local.send_us);
     CHECK(found.local.send_us <= 4 * pair_costs().local.send_us);
     CHECK(found.local.latency_us >= 0);
     CHECK(found.switch_us >= 0);
-    CHECK(found.switch_us <= crowd.alternating_us);
+    CHECK(found.switch_us <= measured.alternating_us);
   }
 }
 

@@ -163,8 +163,8 @@ TEST_CASE("many unknown clients do not displace a connected rank") {
     Watching ranks(is_apart);
     ranks[0].join(1);
     for (int i = 0; i < 5; ++i) ranks[0].look();  // connected, and the hello is sent
-    std::vector<RawConnection> crowd;
-    for (int i = 0; i < 300; ++i) crowd.emplace_back(ranks[1].address().tcp_port);
+    std::vector<RawConnection> clients;
+    for (int i = 0; i < 300; ++i) clients.emplace_back(ranks[1].address().tcp_port);
     CHECK(ranks.is_welcome());
     CHECK(ranks.learns_the_end());
   }
@@ -174,8 +174,8 @@ TEST_CASE("many unknown clients do not block a rank that connects later, on eith
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
-    std::vector<RawConnection> crowd;
-    for (int i = 0; i < 300; ++i) crowd.emplace_back(ranks[1].address().tcp_port);
+    std::vector<RawConnection> clients;
+    for (int i = 0; i < 300; ++i) clients.emplace_back(ranks[1].address().tcp_port);
     std::vector<posix::Descriptor> near;
     while (auto one = posix::connect_unix(ranks[1].address().unix_name))
       near.push_back(std::move(*one));
@@ -189,16 +189,17 @@ TEST_CASE("of a thousand silent unknown clients, liveness keeps only the last fe
   Watching ranks(true);
   const LivenessAddress& address = ranks[0].address();
   const auto before = open_descriptors().size();
-  std::vector<RawConnection> crowd;
+  std::vector<RawConnection> clients;
   for (int i = 0; i < 200; ++i) {
-    for (int j = 0; j < 5; ++j) crowd.emplace_back(address.tcp_port);
+    for (int j = 0; j < 5; ++j) clients.emplace_back(address.tcp_port);
     ranks[0].look();
-    if (crowd.size() > 2 * kMostUnknownClients) crowd.erase(crowd.begin(), crowd.begin() + 5);
+    if (clients.size() > 2 * kMostUnknownClients)
+      clients.erase(clients.begin(), clients.begin() + 5);
   }
   while (::poll(std::array{pollfd{ranks[0].descriptor(), POLLIN, 0}}.data(), 1, 0) == 1)
     ranks[0].look();
-  CHECK(open_descriptors().size() <= before + crowd.size() + kMostUnknownClients + 2);
-  CHECK(crowd.front().is_hung_up());
+  CHECK(open_descriptors().size() <= before + clients.size() + kMostUnknownClients + 2);
+  CHECK(clients.front().is_hung_up());
   ranks[0].join(1);
   CHECK(ranks.is_welcome());
   CHECK(ranks.learns_the_end());
@@ -208,8 +209,8 @@ TEST_CASE(
     "looks accept many clients in bounded batches, and wake a sleeping rank until all are "
     "accepted") {
   Watching ranks(true);
-  std::vector<RawConnection> crowd;
-  for (int i = 0; i < 300; ++i) crowd.emplace_back(ranks[0].address().tcp_port);
+  std::vector<RawConnection> clients;
+  for (int i = 0; i < 300; ++i) clients.emplace_back(ranks[0].address().tcp_port);
   const auto before = open_descriptors().size();
   ranks[0].look();
   CHECK(open_descriptors().size() <= before + kMostUnknownClients + 2);
@@ -249,8 +250,8 @@ TEST_CASE("the last word of a rank arrives behind many unknown clients") {
   for (const bool is_apart : {false, true}) {
     INFO((is_apart ? "over TCP" : "over unix sockets"));
     Watching ranks(is_apart);
-    std::vector<RawConnection> crowd;
-    for (int i = 0; i < 300; ++i) crowd.emplace_back(ranks[0].address().tcp_port);
+    std::vector<RawConnection> clients;
+    for (int i = 0; i < 300; ++i) clients.emplace_back(ranks[0].address().tcp_port);
     ranks[1].join(0);
     for (int i = 0; i < 5; ++i) ranks[1].look();
     ranks[1].leave_words([](int) { return std::uint64_t{7}; });

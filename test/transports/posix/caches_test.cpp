@@ -86,9 +86,9 @@ TEST_CASE("ranks share the caches of the cores over which they are spread") {
 TEST_CASE("a rank alone has at least as much cache as one of many") {
   const std::string place = describe_location();
   const auto alone = topology_from({place}, 0);
-  const auto crowded = topology_from(std::vector<std::string>(64, place), 63);
-  CHECK(crowded.cache_bytes > 0);
-  CHECK(alone.cache_bytes >= crowded.cache_bytes);
+  const auto oversubscribed = topology_from(std::vector<std::string>(64, place), 63);
+  CHECK(oversubscribed.cache_bytes > 0);
+  CHECK(alone.cache_bytes >= oversubscribed.cache_bytes);
 }
 
 TEST_CASE("a streaming copy copies exactly its bytes, at any alignment") {

@@ -105,32 +105,32 @@ TEST_CASE(
   constexpr std::size_t kExpected = 3;
   constexpr std::size_t kStay = posix::PendingConnections::kMostUnknownClients + kExpected;
   Listener listener(std::chrono::hours(1), kExpected);
-  std::vector<posix::Descriptor> crowd;
-  for (std::size_t i = 0; i < kStay; ++i) crowd.push_back(listener.come());
+  std::vector<posix::Descriptor> clients;
+  for (std::size_t i = 0; i < kStay; ++i) clients.push_back(listener.come());
   listener.look();
   listener.look();
-  posix::send_message(crowd[1].get(), bytes_of(kHello));
+  posix::send_message(clients[1].get(), bytes_of(kHello));
   for (std::size_t i = 0; i < 5; ++i) {
-    crowd.push_back(listener.come());
+    clients.push_back(listener.come());
     listener.look();
   }
   CHECK(listener.let_in.size() == 1);
   std::size_t dropped = 0;
-  for (std::size_t i = 0; i < crowd.size(); ++i) {
-    const bool is_gone = is_hung_up(crowd[i]);
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    const bool is_gone = is_hung_up(clients[i]);
     CHECK(is_gone == (i < 5 && i != 1));
     dropped += is_gone ? 1 : 0;
   }
-  CHECK(dropped == crowd.size() - kStay - 1);
+  CHECK(dropped == clients.size() - kStay - 1);
 }
 
 TEST_CASE("a look accepts a bounded number of clients and reports that more are waiting") {
   Listener listener;
   posix::UnixListener long_queue(1000);
-  std::vector<posix::Descriptor> crowd;
+  std::vector<posix::Descriptor> clients;
   for (std::size_t i = 0; i < posix::PendingConnections::kMostAccepted; ++i)
-    crowd.push_back(come_to(long_queue.name()));
-  crowd.push_back(come_to(long_queue.name()));
+    clients.push_back(come_to(long_queue.name()));
+  clients.push_back(come_to(long_queue.name()));
   listener.callers.look(long_queue);
   CHECK(listener.callers.has_left_some());
   listener.callers.look(long_queue);

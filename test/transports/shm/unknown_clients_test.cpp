@@ -16,7 +16,7 @@ using namespace kolo::test;
 namespace {
 
 constexpr int kStay = static_cast<int>(posix::PendingConnections::kMostUnknownClients) + 2;
-constexpr int kCrowd = 3 * kStay;
+constexpr int kClients = 3 * kStay;
 
 std::string listener_of_rank_1(Store& store) {
   return shm::address_from_text(store.get("address/1", soon()), 1).socket;
@@ -29,9 +29,10 @@ TEST_CASE("an shm listener drops the oldest of many silent clients, and the rank
   const auto ranks = make_ranks(2, store);
   const std::string listener = listener_of_rank_1(*store);
   const auto before = open_descriptors().size();
-  const auto crowd = silent_clients(listener, kCrowd, [&] { ranks[1]->progress(); });
-  for (int i = 0; i + kStay < kCrowd; ++i) CHECK(is_hung_up(crowd[static_cast<std::size_t>(i)]));
-  CHECK(open_descriptors().size() <= before + kCrowd + kStay);
+  const auto clients = silent_clients(listener, kClients, [&] { ranks[1]->progress(); });
+  for (int i = 0; i + kStay < kClients; ++i)
+    CHECK(is_hung_up(clients[static_cast<std::size_t>(i)]));
+  CHECK(open_descriptors().size() <= before + kClients + kStay);
   send(*ranks[0], 1, 5);
   CHECK(receive(*ranks[1], 0) == 5);
   send(*ranks[1], 0, 6);
@@ -42,9 +43,9 @@ TEST_CASE("an shm rank connects behind clients that fill the queue of its peer's
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);
   const std::string listener = listener_of_rank_1(*store);
-  std::vector<posix::Descriptor> crowd;
-  while (auto one = posix::connect_unix(listener)) crowd.push_back(std::move(*one));
-  CHECK(crowd.size() > 2);
+  std::vector<posix::Descriptor> clients;
+  while (auto one = posix::connect_unix(listener)) clients.push_back(std::move(*one));
+  CHECK(clients.size() > 2);
   send(*ranks[0], 1, 5);
   std::uint64_t value = 0;
   wait_until(

@@ -59,12 +59,12 @@ inline void until_hung_up(const posix::Descriptor& socket,
 inline std::vector<posix::Descriptor> silent_clients(
     const std::string& listener, int count,
     const std::function<void()>& meanwhile = std::this_thread::yield) {
-  std::vector<posix::Descriptor> crowd;
-  for (int i = 0; i < count; ++i) crowd.push_back(come_to(listener, meanwhile));
+  std::vector<posix::Descriptor> clients;
+  for (int i = 0; i < count; ++i) clients.push_back(come_to(listener, meanwhile));
   const posix::Descriptor last = come_to(listener, meanwhile);
   posix::send_message(last.get(), bytes_of("GET / HTTP/1.1\r\n\r\n"));
   until_hung_up(last, meanwhile);
-  return crowd;
+  return clients;
 }
 
 }  // namespace kolo::test

@@ -78,20 +78,20 @@ TEST_CASE("unknown clients neither block a rank's peers nor get its farewell") {
   posix::Epoll epoll;
   HostLiveness watcher(2, epoll);
   HostLiveness watched(2, epoll);
-  std::vector<posix::Descriptor> crowd;
+  std::vector<posix::Descriptor> clients;
   const auto come = [&](const std::string& speech) {
     auto unknown_client = posix::connect_unix(watched.name());
     if (!unknown_client) return;
     if (!speech.empty())
       posix::send_message(unknown_client->get(), bytes_of(speech), unknown_client->get());
-    crowd.push_back(std::move(*unknown_client));
+    clients.push_back(std::move(*unknown_client));
   };
   for (int i = 0; i < 25; ++i) {
     for (const std::string& speech : {std::string(), std::string("GET / HTTP/1.1\r\n\r\n"),
                                       std::string(16, '\7'), std::string(10'000, 'x')})
       come(speech);
   }
-  REQUIRE(crowd.size() == 100);
+  REQUIRE(clients.size() == 100);
   REQUIRE(watcher.watch(1, watched.name(), {7, 0, 0, 0}));
   for (int i = 0; i < 10; ++i) come("and more of them");
   CHECK(watcher.is_alive(1));
@@ -99,7 +99,7 @@ TEST_CASE("unknown clients neither block a rank's peers nor get its farewell") {
   const auto news = watcher.hear(1);
   REQUIRE(news.farewell.has_value());
   CHECK(news.farewell->sent == 30);
-  for (const auto& unknown_client : crowd) {
+  for (const auto& unknown_client : clients) {
     Farewell heard;
     const auto message =
         posix::receive_message(unknown_client.get(), std::as_writable_bytes(std::span(&heard, 1)));
