@@ -51,41 +51,41 @@ class PingPong {
   std::uint64_t wrong() const { return wrong_ + count_wrong(); }
 
   struct InOneLine {
-    static void give(PingPong& game, int rank, std::size_t i) {
-      const std::uint64_t message = ++game.sides_[rank].given;
-      FullLine& line = game.sides_[rank].lines[message % 2];
-      std::memcpy(line.bytes, game.source(rank, i), game.bytes_);
+    static void give(PingPong& ping_pong, int rank, std::size_t i) {
+      const std::uint64_t message = ++ping_pong.sides_[rank].given;
+      FullLine& line = ping_pong.sides_[rank].lines[message % 2];
+      std::memcpy(line.bytes, ping_pong.source(rank, i), ping_pong.bytes_);
       line.sequence.store(message, std::memory_order_release);
     }
-    static void take(PingPong& game, int rank, std::size_t i) {
-      const std::uint64_t message = ++game.sides_[rank].got;
-      const FullLine& line = game.sides_[1 - rank].lines[message % 2];
+    static void take(PingPong& ping_pong, int rank, std::size_t i) {
+      const std::uint64_t message = ++ping_pong.sides_[rank].got;
+      const FullLine& line = ping_pong.sides_[1 - rank].lines[message % 2];
       wait_for(line.sequence, message);
-      std::memcpy(game.place(rank, i), line.bytes, game.bytes_);
+      std::memcpy(ping_pong.place(rank, i), line.bytes, ping_pong.bytes_);
     }
   };
 
   // In pieces of kPiece bytes, so that the receiver copies one while the sender copies the next.
   template <std::size_t kPiece>
   struct ThroughSlots {
-    static void give(PingPong& game, int rank, std::size_t i) {
-      Side& mine = game.sides_[rank];
-      for (std::size_t first = 0; first < game.bytes_; first += kPiece) {
+    static void give(PingPong& ping_pong, int rank, std::size_t i) {
+      Side& mine = ping_pong.sides_[rank];
+      for (std::size_t first = 0; first < ping_pong.bytes_; first += kPiece) {
         const std::uint64_t segment = ++mine.given;
-        if (segment > kSlots) game.sides_[1 - rank].taken.wait_for(segment - kSlots);
-        std::memcpy(mine.slots[segment % kSlots].bytes, game.source(rank, i) + first,
-                    std::min(kPiece, game.bytes_ - first));
+        if (segment > kSlots) ping_pong.sides_[1 - rank].taken.wait_for(segment - kSlots);
+        std::memcpy(mine.slots[segment % kSlots].bytes, ping_pong.source(rank, i) + first,
+                    std::min(kPiece, ping_pong.bytes_ - first));
         mine.posted.publish(segment);
       }
     }
-    static void take(PingPong& game, int rank, std::size_t i) {
-      Side& mine = game.sides_[rank];
-      const Side& theirs = game.sides_[1 - rank];
-      for (std::size_t first = 0; first < game.bytes_; first += kPiece) {
+    static void take(PingPong& ping_pong, int rank, std::size_t i) {
+      Side& mine = ping_pong.sides_[rank];
+      const Side& theirs = ping_pong.sides_[1 - rank];
+      for (std::size_t first = 0; first < ping_pong.bytes_; first += kPiece) {
         const std::uint64_t segment = ++mine.got;
         theirs.posted.wait_for(segment);
-        std::memcpy(game.place(rank, i) + first, theirs.slots[segment % kSlots].bytes,
-                    std::min(kPiece, game.bytes_ - first));
+        std::memcpy(ping_pong.place(rank, i) + first, theirs.slots[segment % kSlots].bytes,
+                    std::min(kPiece, ping_pong.bytes_ - first));
         mine.taken.publish(segment);
       }
     }
@@ -94,18 +94,19 @@ class PingPong {
   // The sender copies the second half itself. The answer tells it that its memory is no longer
   // read.
   struct CopiedOnce {
-    static void give(PingPong& game, int rank, std::size_t i) {
-      Side& mine = game.sides_[rank];
+    static void give(PingPong& ping_pong, int rank, std::size_t i) {
+      Side& mine = ping_pong.sides_[rank];
       mine.posted.publish(++mine.given);
-      const std::size_t half = game.bytes_ / 2;
-      std::memcpy(game.place(1 - rank, i) + half, game.source(rank, i) + half, game.bytes_ - half);
+      const std::size_t half = ping_pong.bytes_ / 2;
+      std::memcpy(ping_pong.place(1 - rank, i) + half, ping_pong.source(rank, i) + half,
+                  ping_pong.bytes_ - half);
       mine.taken.publish(mine.given);
     }
-    static void take(PingPong& game, int rank, std::size_t i) {
-      const Side& theirs = game.sides_[1 - rank];
-      const std::uint64_t message = ++game.sides_[rank].got;
+    static void take(PingPong& ping_pong, int rank, std::size_t i) {
+      const Side& theirs = ping_pong.sides_[1 - rank];
+      const std::uint64_t message = ++ping_pong.sides_[rank].got;
       theirs.posted.wait_for(message);
-      std::memcpy(game.place(rank, i), game.source(1 - rank, i), game.bytes_ / 2);
+      std::memcpy(ping_pong.place(rank, i), ping_pong.source(1 - rank, i), ping_pong.bytes_ / 2);
       theirs.taken.wait_for(message);
     }
   };
@@ -142,12 +143,12 @@ class PingPong {
 
 template <typename Way>
 MessagesFloor by(const MessagesRequest& request, double seconds) {
-  const auto game = std::make_unique<PingPong>(request.bytes, request.window);
-  const Round round{[&](int rank) { game->prepare(rank); },
-                    [&](int rank) { game->play(rank, Way{}); }};
+  const auto ping_pong = std::make_unique<PingPong>(request.bytes, request.window);
+  const Round round{[&](int rank) { ping_pong->prepare(rank); },
+                    [&](int rank) { ping_pong->play(rank, Way{}); }};
   const double ways = 2 * static_cast<double>(request.window);
   const double row_us = quantiles(time_for(2, seconds, round)).median;
-  return {row_us / ways, game->wrong()};
+  return {row_us / ways, ping_pong->wrong()};
 }
 
 // The window as a collective, in whole floats: both ranks send, or one does.

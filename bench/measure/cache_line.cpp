@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::uint32_t kTrialRounds = 4;
 constexpr std::uint32_t kRounds = 200;
-constexpr int kGames = 12;
+constexpr int kRuns = 12;
 // On busy cores rounds take as long as other programs run: then no further runs.
-constexpr std::chrono::milliseconds kLongestGames{10};
+constexpr std::chrono::milliseconds kLongestRuns{10};
 constexpr std::uint32_t kOn = 0xfffffffe;  // the first side's decision: another run, or the end
 constexpr std::uint32_t kOver = 0xffffffff;
 constexpr int kSpins = 20'000;
@@ -92,8 +92,8 @@ double ping_pong(Line& to_second, Line& to_first, int side, std::uint32_t rounds
 double quickest_ping_pong(Line& to_second, Line& to_first, int side, const WaitCallback& patience) {
   const auto begin = std::chrono::steady_clock::now();
   double best = ping_pong(to_second, to_first, side, kTrialRounds, patience);
-  for (int game = 0; game < kGames; ++game) {
-    const bool has_time = std::chrono::steady_clock::now() - begin < kLongestGames;
+  for (int run = 0; run < kRuns; ++run) {
+    const bool has_time = std::chrono::steady_clock::now() - begin < kLongestRuns;
     if (!goes_on(to_second, to_first, side, has_time, patience)) break;
     best = std::min(best, ping_pong(to_second, to_first, side, kRounds, patience));
   }

@@ -34,7 +34,7 @@ RAW = Path(__file__).resolve().with_name("raw.py")
 MESSAGES = 8
 WARMUP = 2
 PAYLOAD = 1448 / link.MTU
-GAMES = {
+PATTERNS = {
     "message": (["p2p", "bandwidth", "--window", "1"], 2, 1),
     "raw": ([], 2, 1),
     "stream": (["p2p", "bandwidth", "--window", str(MESSAGES)], 2, MESSAGES),
@@ -53,9 +53,9 @@ def network(text):
     return text, link.rate(rate), link.delay(delay or "0us")
 
 
-def least_us(game, bytes_per_second, delay_ns, size, payload=1.0, saved=0):
+def least_us(pattern, bytes_per_second, delay_ns, size, payload=1.0, saved=0):
     """The least time of a test: delays, and its bytes at the full rate of the network."""
-    _, delays, messages = GAMES[game]
+    _, delays, messages = PATTERNS[pattern]
     on_wire = max(0, messages * size / payload - saved)
     return delays * delay_ns / 1e3 + on_wire / bytes_per_second * 1e6
 
@@ -69,8 +69,8 @@ class Sweep:
         print("| network | over | game | bytes | least, ms | median, ms | share | of p90 |\n|---|---|---|---|---|---|---|---|", flush=True)
         for net in self.arguments.networks:
             if self.arguments.by == "shape":
-                for transport, game in itertools.product(self.arguments.transports, self.arguments.games):
-                    self.measure(net, transport, game, {}, None)
+                for transport, pattern in itertools.product(self.arguments.transports, self.arguments.patterns):
+                    self.measure(net, transport, pattern, {}, None)
             else:
                 self.run_over_link(net)
 
@@ -85,21 +85,21 @@ class Sweep:
                 if congestion != "system":
                     settings["KOLO_TCP_CONGESTION"] = congestion
                 over = f"{lanes} lane{'s' if lanes != '1' else ''}, {buffers} buffers, {congestion}"
-                for game in asked.games:
-                    self.measure(net, over, game, settings, joined)
+                for pattern in asked.patterns:
+                    self.measure(net, over, pattern, settings, joined)
             print(f"{text}: {joined.account()}", file=sys.stderr)
 
-    def measure(self, net, over, game, settings, joined):
+    def measure(self, net, over, pattern, settings, joined):
         text, bytes_per_second, delay_ns = net
         by = self.arguments.by
         for size in self.arguments.sizes:
-            least = least_us(game, bytes_per_second, delay_ns, link.size(size), *self.overheads())
+            least = least_us(pattern, bytes_per_second, delay_ns, link.size(size), *self.overheads())
             if least * (self.arguments.iterations + 2) > self.arguments.seconds * 1e6:
                 continue
-            row = self.play(GAMES[game][0], size, text if by == "shape" else None, over, settings, joined)
+            row = self.play(PATTERNS[pattern][0], size, text if by == "shape" else None, over, settings, joined)
             share, worst = least / row["median_us"], least / row["p90_us"]
-            self.rows.append({"network": joined.text if joined else text, "over": over, "game": game, "least_us": least, "share": share, **row})
-            print(f"| {text} | {over} | {game} | {size} | {least / 1e3:.1f} | {row['median_us'] / 1e3:.1f} | {share:.1%} | {worst:.1%} |",
+            self.rows.append({"network": joined.text if joined else text, "over": over, "game": pattern, "least_us": least, "share": share, **row})
+            print(f"| {text} | {over} | {pattern} | {size} | {least / 1e3:.1f} | {row['median_us'] / 1e3:.1f} | {share:.1%} | {worst:.1%} |",
                   flush=True)
 
     def overheads(self):
@@ -108,16 +108,16 @@ class Sweep:
             return 1.0, 0
         return PAYLOAD, link.BURST if self.arguments.bottleneck == "host" else 0
 
-    def play(self, game, size, shape, over, settings, joined):
+    def play(self, test, size, shape, over, settings, joined):
         """Runs one job of two ranks; returns its row."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows"
-            command = [self.arguments.bench, *game, "--min-bytes", size, "--max-bytes", size, "--passes", "1", "--warmup", str(WARMUP),
+            command = [self.arguments.bench, *test, "--min-bytes", size, "--max-bytes", size, "--passes", "1", "--warmup", str(WARMUP),
                        "--iterations", str(self.arguments.iterations), "--transport", over if shape else "tcp", "--json", str(file)]
-            if not game:
+            if not test:
                 command = [str(RAW), str(link.size(size)), str(WARMUP), str(self.arguments.iterations), str(file)]
             if shape:
-                command += ["--shape", shape, *(["--ranks", "2"] if game == ["allreduce"] else [])]
+                command += ["--shape", shape, *(["--ranks", "2"] if test == ["allreduce"] else [])]
                 code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
             else:
                 code = link.worse(joined.run(command, env=settings, stdout=subprocess.DEVNULL))
@@ -130,7 +130,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--by", choices=("link", "shape"), default="link")
     parser.add_argument("--networks", type=network, nargs="+", required=True, metavar="RATE,DELAY")
-    parser.add_argument("--games", type=words, default=["message", "stream", "both", "allreduce"], help=", ".join(GAMES))
+    parser.add_argument("--games", dest="patterns", type=words, default=["message", "stream", "both", "allreduce"], help=", ".join(PATTERNS))
     parser.add_argument("--sizes", type=words, default=["1M", "4M", "16M"])
     parser.add_argument("--transports", type=words, default=["shm", "tcp"])
     parser.add_argument("--lanes", type=words, default=["1"])
@@ -142,9 +142,9 @@ def main():
     parser.add_argument("--json", help="a file for the rows")
     link.add_network(parser)
     arguments = parser.parse_args()
-    for game in arguments.games:
-        if game not in GAMES or (game == "raw" and arguments.by == "shape"):
-            parser.error(f"--games {game}: expected one of {', '.join(GAMES)}; raw goes with --by link")
+    for pattern in arguments.patterns:
+        if pattern not in PATTERNS or (pattern == "raw" and arguments.by == "shape"):
+            parser.error(f"--games {pattern}: expected one of {', '.join(PATTERNS)}; raw goes with --by link")
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, link.end_on_signal)
     sweep = Sweep(arguments)

@@ -17,9 +17,9 @@ constexpr std::size_t kMostSamples = 2000;  // of a pass
 constexpr std::size_t kAcknowledgement = 8;
 
 // The messages of one size, and the samples made with them.
-class Game {
+class Sampler {
  public:
-  Game(RankGroup& group, const P2pPassRequest& turn)
+  Sampler(RankGroup& group, const P2pPassRequest& turn)
       : group_(group),
         turn_(turn),
         given_(turn.bytes * turn.window),
@@ -161,12 +161,12 @@ class Meanwhile {
 };
 
 // Returns the number of counted samples: the requested one, or an estimate from the warm-up.
-std::size_t warm_up(Game& game, RankGroup& group, const P2pPassRequest& turn, Pipe& pipe) {
+std::size_t warm_up(Sampler& sampler, RankGroup& group, const P2pPassRequest& turn, Pipe& pipe) {
   double quickest = std::numeric_limits<double>::max();
   const int least = turn.samples == 0 ? 1 : 0;
   for (int i = 0; i < std::max(turn.warmup, least); ++i) {
     const auto begin = Clock::now();
-    game.sample(pipe);
+    sampler.sample(pipe);
     quickest = std::min(quickest, Microseconds(Clock::now() - begin).count());
   }
   if (turn.samples > 0) return std::min(turn.samples, kMostIterations);
@@ -182,13 +182,13 @@ P2pPassResult Pipe::run_pass(const P2pPassRequest&) {
 
 P2pPassResult run_pass(Pipe& pipe, const P2pPassRequest& turn, RankGroup& group) {
   const Meanwhile meanwhile(pipe, group);
-  Game game(group, turn);
-  game.place_in(pipe);
-  const std::size_t samples = warm_up(game, group, turn, pipe);
+  Sampler sampler(group, turn);
+  sampler.place_in(pipe);
+  const std::size_t samples = warm_up(sampler, group, turn, pipe);
   std::vector<double> times;
   times.reserve(samples);
-  for (std::size_t i = 0; i < samples; ++i) times.push_back(game.sample(pipe));
-  return {group.largest(times), group.sum(game.wrong()), game.salt()};
+  for (std::size_t i = 0; i < samples; ++i) times.push_back(sampler.sample(pipe));
+  return {group.largest(times), group.sum(sampler.wrong()), sampler.salt()};
 }
 
 }  // namespace kolo::bench

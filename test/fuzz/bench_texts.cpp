@@ -46,7 +46,7 @@ void take(char kind, const std::string& text) {
       return require_times(take(text, parse_pass_result).times_us);
     case 'g':
       return require(to_string(take(text, parse_p2p_pass_request).kind) != "?",
-                     "a game has a name");
+                     "a pass of messages has a kind");
     case 'a':
       return require_times(take(text, parse_p2p_pass_result).times_us);
     default:

@@ -154,9 +154,9 @@ class PlayedChannel final : public Channel {
   bool is_gone_ = false;
 };
 
-class Game {
+class Script {
  public:
-  explicit Game(Input& input)
+  explicit Script(Input& input)
       : input_(input),
         algorithm_(algorithms()[input.below(static_cast<unsigned>(algorithms().size()))]),
         size_(2 + static_cast<int>(input.below(3))),
@@ -319,6 +319,6 @@ class Game {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
-  Game(input).play();
+  Script(input).play();
   return 0;
 }

@@ -31,9 +31,9 @@ constexpr std::size_t kNoWindows[] = {0, ofi::kSlots - 1, ofi::kLongestWindow + 
 constexpr int kErrors[] = {5, 11, 104, 107, 126};
 constexpr std::size_t kLengths[] = {0, 1, 8, 64, 65, 4096, 4097, 16385, kSegmentBytes};
 
-class Game {
+class Script {
  public:
-  explicit Game(Input& input) : input_(input), liveness_(1, 2) {
+  explicit Script(Input& input) : input_(input), liveness_(1, 2) {
     fake_fabric() = {};
     const unsigned kind = input_.below(4);
     fake_fabric().provider = kind == 0 ? "sockets" : "tcp;ofi_rxm";
@@ -80,15 +80,15 @@ class Game {
     expecting_ = dynamic_cast<PrepostedReceives*>(channel_);
   }
 
-  ~Game() {
+  ~Script() {
     fake_fabric().refuses = 0;
     fake_fabric().queue_error = 0;
     liveness_.close();  // so that no peer is waited for
     transport_.reset();
     require(fake_fabric().receives.empty(), "no receive outlives the transport");
   }
-  Game(const Game&) = delete;
-  Game& operator=(const Game&) = delete;
+  Script(const Script&) = delete;
+  Script& operator=(const Script&) = delete;
 
   void play() {
     while (transport_ && !input_.is_empty()) {
@@ -317,6 +317,6 @@ class Game {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
-  Game(input).play();
+  Script(input).play();
   return 0;
 }

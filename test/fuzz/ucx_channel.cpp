@@ -19,9 +19,9 @@ namespace {
 constexpr std::size_t kSegmentBytes = 1024;
 constexpr std::uint32_t kToken = 5;
 
-class Game {
+class Script {
  public:
-  explicit Game(Input& input) : input_(input) {
+  explicit Script(Input& input) : input_(input) {
     // On different hosts, so without liveness connections.
     shared_.addresses = {{"a", "", "x", 4, kSegmentBytes}, {"b", "", "y", kToken, kSegmentBytes}};
     channel_ = std::make_unique<ucx::UcxChannel>(shared_, 1, kSegmentBytes, kSegmentBytes);
@@ -134,6 +134,6 @@ class Game {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
-  Game(input).play();
+  Script(input).play();
   return 0;
 }
