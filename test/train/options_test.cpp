@@ -153,7 +153,7 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--strategies", "ring:snyc=naive"}, "ring takes sync=naive, sync=flat");
   refuses({"train", "--strategies", "tree:servers=2"}, "arms may differ in their strategy only");
   refuses({"train", "--strategies", "ps:sync=flat"}, "arms may differ in their strategy only");
-  refuses({"train", "--reproducibility", "x"}, "there are fast, ordered, invariant");
+  refuses({"train", "--reproducibility", "x"}, "expected one of fast, ordered, invariant");
   refuses({"train", "--strategies", "ps:shardd"},
           "servers=N, optimizer=worker and optimizer=server; did you mean sharded?");
   refuses({"train", "--strategies", "ps:server=3"}, "; did you mean servers=3?");
