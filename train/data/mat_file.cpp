@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "train/data/data_file.h"
 #include "train/data/dataset.h"
+#include "train/data/inflater.h"
 
 namespace kolo::train {
 namespace {
 
 constexpr std::int64_t kHeaderBytes = 128;
 constexpr std::int64_t kTagBytes = 8;
+constexpr std::size_t kInflatedAtOnce = std::size_t{256} << 10;
 constexpr std::string_view kMagic = "MATLAB 5.0 MAT-file";
 
 std::uint32_t word_at(const char* bytes, bool is_little_endian) {
@@ -50,10 +51,10 @@ struct Tag {
 
 class Framing {
  public:
-  Framing(std::ifstream file, std::string name, std::int64_t size)
-      : file_(std::move(file)),
-        name_(std::move(name)),
-        size_(size),
+  explicit Framing(DataFile file)
+      : file_(std::move(file.stream)),
+        name_(std::move(file.name)),
+        size_(file.bytes),
         is_little_endian_(read_header(file_, name_)) {}
 
   void check() {
@@ -83,7 +84,12 @@ class Framing {
 
   void check_compressed(std::int64_t position, std::int64_t length) {
     file_.seekg(position + kTagBytes);
-    const std::string why = why_not_inflated(file_, length);
+    const auto inflater = make_inflater(file_, length, Envelope::zlib);
+    if (!inflater) return;
+    std::vector<std::uint8_t> piece(kInflatedAtOnce);
+    while (inflater->read(piece) == piece.size()) {
+    }
+    const std::string why = inflater->fault();
     if (why.empty()) return;
     throw DataError(fmt::format(
         "'{}' is damaged: the compressed element that begins at byte {} cannot be inflated: {}",
@@ -119,20 +125,6 @@ std::string MatArray::text() const {
   return fmt::format("{} {}", fmt::join(dimensions, "x"), element);
 }
 
-void check_mat_framing(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  std::error_code error;
-  const auto kind = std::filesystem::status(path, error).type();
-  using Type = std::filesystem::file_type;
-  if (kind == Type::fifo || kind == Type::socket || kind == Type::character) {
-    throw DataError(
-        fmt::format("'{}' is not a regular file: reading it could block forever", name));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw DataError(fmt::format("'{}' cannot be opened: {}", name, std::strerror(errno)));
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) throw DataError(fmt::format("'{}' cannot be read: {}", name, error.message()));
-  Framing(std::move(file), name, static_cast<std::int64_t>(size)).check();
-}
+void check_mat_framing(const std::filesystem::path& path) { Framing(open_data_file(path)).check(); }
 
 }  // namespace kolo::train

@@ -2,14 +2,13 @@
 //
 // check_mat_framing is our own code. It walks the tags of the file (type, length), so it finds a
 // truncated download at once. Libraries return zeros, an unspecific error, or allocate gigabytes in
-// that case. It also inflates compressed data once, up to the checksum at the end, which matio does
-// not check (1.5.23). read_mat_variable uses matio. In a build without matio it throws an error
-// that says so (mat_file_absent.cpp).
+// that case. With zlib it also inflates compressed data once, up to the checksum at the end, which
+// matio does not check (1.5.23). read_mat_variable uses matio. In a build without matio it throws
+// an error that says so (mat_file_absent.cpp).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <istream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,12 +25,8 @@ struct MatArray {
 };
 
 // Throws DataError unless the file can be opened, begins as a MATLAB 5 file, is as long as its tags
-// say, and its compressed data can be inflated.
+// say, and its compressed data can be inflated (in a build with zlib).
 void check_mat_framing(const std::filesystem::path& path);
-
-// Returns why the next `bytes` of `file` are not one complete zlib stream. Empty if they are, and
-// in a build without matio.
-std::string why_not_inflated(std::istream& file, std::int64_t bytes);
 
 // Reads one variable. Throws DataError with the file and the variable if it is missing, not a real
 // numeric array, or damaged, and in a build without matio.

@@ -6,8 +6,6 @@
 
 namespace kolo::train {
 
-std::string why_not_inflated(std::istream&, std::int64_t) { return ""; }
-
 MatArray read_mat_variable(const std::filesystem::path& path, std::string_view) {
   throw DataError(
       fmt::format("'{}' cannot be read: this build has no support for .mat files; install "

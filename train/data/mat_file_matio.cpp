@@ -1,13 +1,13 @@
 // read_mat_variable with matio.
 #include <fmt/format.h>
 #include <matio.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "train/data/dataset.h"
+#include "train/data/inflater.h"
 #include "train/data/mat_file.h"
 
 namespace kolo::train {
@@ -49,16 +49,14 @@ std::string_view element_name(matio_classes type) {
   }
 }
 
-// Deflate cannot shrink data by more than this factor.
-constexpr std::size_t kLargestCompression = 1032;
-
 // The size of a variable according to its description. Throws if a file of this length cannot
 // contain it, before memory is allocated.
 std::size_t bytes_of(const matvar_t& variable, std::size_t file_bytes, const std::string& what) {
+  constexpr auto kLargest = static_cast<std::size_t>(kLargestCompression);
   std::size_t bytes = Mat_SizeOfClass(variable.class_type);
   for (int i = 0; i < variable.rank; ++i) {
     const std::size_t size = variable.dims[i];
-    if (size != 0 && bytes > kLargestCompression * file_bytes / size) {
+    if (size != 0 && bytes > kLargest * file_bytes / size) {
       throw DataError(fmt::format(
           "{} is damaged: its size is more than a file of {} bytes can contain", what, file_bytes));
     }
@@ -67,37 +65,7 @@ std::size_t bytes_of(const matvar_t& variable, std::size_t file_bytes, const std
   return bytes;
 }
 
-struct EndInflation {
-  void operator()(z_stream* stream) const { inflateEnd(stream); }
-};
-
-constexpr std::size_t kInflatedAtOnce = std::size_t{256} << 10;
-
 }  // namespace
-
-std::string why_not_inflated(std::istream& file, std::int64_t bytes) {
-  z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) return "no memory for it";
-  const std::unique_ptr<z_stream, EndInflation> owner(&stream);
-  std::vector<char> in(kInflatedAtOnce / 4);
-  std::vector<Bytef> out(kInflatedAtOnce);
-  int status = Z_OK;
-  while (status == Z_OK) {
-    if (stream.avail_in == 0 && bytes > 0) {
-      file.read(in.data(), std::min(bytes, static_cast<std::int64_t>(in.size())));
-      if (file.gcount() == 0) return "it cannot be read to its end";
-      bytes -= file.gcount();
-      stream.next_in = reinterpret_cast<Bytef*>(in.data());
-      stream.avail_in = static_cast<uInt>(file.gcount());
-    }
-    stream.next_out = out.data();
-    stream.avail_out = static_cast<uInt>(out.size());
-    status = inflate(&stream, Z_NO_FLUSH);
-  }
-  if (status == Z_BUF_ERROR) return "it ends too early";
-  if (status != Z_STREAM_END) return stream.msg != nullptr ? stream.msg : zError(status);
-  return bytes > 0 || stream.avail_in > 0 ? "extra bytes follow its end" : "";
-}
 
 MatArray read_mat_variable(const std::filesystem::path& path, std::string_view variable) {
   const std::string what = fmt::format("variable '{}' of '{}'", variable, path.string());

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "train/data/data_file.h"
 #include "train/data/mat_file.h"
 
 namespace kolo::train {
@@ -49,12 +50,8 @@ class Svhn final : public Dataset {
 
 // Finds the file with the official name, or else the only file whose name contains it.
 fs::path find_file(const fs::path& directory, Split split) {
+  require_directory("svhn", directory);
   std::error_code error;
-  if (!fs::is_directory(directory, error)) {
-    throw DataError(
-        fmt::format("data set 'svhn:{0}': '{0}' {1}", directory.string(),
-                    error ? "cannot be listed: " + error.message() : "is not a directory"));
-  }
   const std::string stem = fmt::format("{}_32x32", name_of(split));
   if (fs::path official = directory / (stem + ".mat"); fs::exists(official, error)) return official;
   std::vector<std::string> variants;

@@ -8,23 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "test/support/temporary_folder.h"
+
 namespace kolo::train {
 
-// Temporary folder; the destructor removes it and its files.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kolo-data-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryFolder;
 
 // MATLAB's codes for array classes and data types.
 struct MatType {
