@@ -33,7 +33,7 @@ heads='ring ring_all_reduce ps param_server' # of the arms in --strategies
 words_of_ps='dedicated sharded everywhere servers=N optimizer=worker optimizer=server' # behind colons
 modes='dedicated sharded everywhere'
 places='worker server'
-datasets='digits svhn:DIR'
+datasets='digits svhn:DIR mnist:DIR'
 transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path
 counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
   --eval-every'
@@ -146,7 +146,7 @@ require_report_folder() {
 
 require_dataset() {
   case "$2" in
-    svhn:?*) [ -d "${2#*:}" ] || refuse "$1: there is no folder '${2#*:}'" ;;
+    svhn:?* | mnist:?*) [ -d "${2#*:}" ] || refuse "$1: there is no folder '${2#*:}'" ;;
     *) require_one_of "$1" "$2" "$datasets" ;;
   esac
 }

@@ -25,13 +25,12 @@ std::optional<Number> parsed(const std::string& text) {
 }
 
 // Suggests the specification of the most similar data set; empty if none is similar. For an
-// existing folder without a kind, adds the kind.
+// existing folder without a kind, adds each kind that has a folder.
 std::string meant_dataset(const std::string& kind, const std::string& place) {
-  std::vector<std::string> kinds;
-  std::string kind_with_place;
+  std::vector<std::string> kinds, kinds_with_place;
   for (const DatasetScheme& scheme : dataset_schemes()) {
     kinds.emplace_back(scheme.usage.substr(0, scheme.usage.find(':')));
-    if (kinds.back() != scheme.usage) kind_with_place = kinds.back();
+    if (kinds.back() != scheme.usage) kinds_with_place.push_back(kinds.back());
   }
   std::string word = kind;
   std::ranges::transform(word, word.begin(), [](char c) {
@@ -40,8 +39,9 @@ std::string meant_dataset(const std::string& kind, const std::string& place) {
   const std::string meant = suggested_word(word, kinds);
   std::error_code ignored;
   if (meant.empty() && place.empty() && std::filesystem::is_directory(kind, ignored))
-    return fmt::format("{}:{}", kind_with_place, kind);
-  if (meant == kind_with_place && !place.empty()) return fmt::format("{}:{}", meant, place);
+    return fmt::format("{}:{}", fmt::join(kinds_with_place, fmt::format(":{} or ", kind)), kind);
+  if (!place.empty() && std::ranges::find(kinds_with_place, meant) != kinds_with_place.end())
+    return fmt::format("{}:{}", meant, place);
   for (const DatasetScheme& scheme : dataset_schemes()) {
     if (scheme.usage.substr(0, scheme.usage.find(':')) == meant) return std::string(scheme.usage);
   }

@@ -92,7 +92,8 @@ void add_comparison_flags(CLI::App& app, Raw& raw) {
 void add_work_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "The work, the same for every arm";
-  app.add_option("--dataset", o.dataset, "digits (rendered), or svhn:DIR (the .mat files) [digits]")
+  app.add_option("--dataset", o.dataset,
+                 "digits (rendered), svhn:DIR (.mat files), mnist:DIR (IDX files) [digits]")
       ->check(known_dataset())
       ->group(group);
   app.add_option("--train-size,--train_size", o.train_size,

@@ -105,7 +105,7 @@ class CompareScript(unittest.TestCase):
                              (["--ranks", "0"], "--ranks: expected a whole number of at least 1, got '0'"),
                              (["--n_gpus=two"], "--n_gpus: expected a whole number, got 'two'"), (["--steps", "-1"], "--steps: expected"),
                              (["--batch_size", "2.5"], "--batch_size: expected a whole number"), (["--lr=fast"], "--lr: expected a number"),
-                             (["--dataset", "letters"], "--dataset: unknown 'letters'; expected one of digits, svhn:DIR"),
+                             (["--dataset", "letters"], "--dataset: unknown 'letters'; expected one of digits, svhn:DIR, mnist:DIR"),
                              (["--dataset=svhn:"], "--dataset: unknown 'svhn:'"), (["--transport", "pigeon"], "--transport: unknown 'pigeon'"),
                              (["foo"], "compare does not expect 'foo'"), (["--ranks", "2", "*"], "compare does not expect '*'"), ([""], "expect ''"),
                              (["-n", "2"], "compare does not expect '-n'"),
@@ -117,6 +117,7 @@ class CompareScript(unittest.TestCase):
                              (["--report", "/dev/full"], "--report: the folder '/dev/full' cannot be written: '/dev/full' is not a folder"),
                              (["--report=/dev/full/here"], "'/dev/full' is not a folder"), (["--report", ""], "--report: expected a folder"),
                              (["--dataset", "svhn:/nope"], "--dataset: there is no folder '/nope'"),
+                             (["--dataset", "mnist:/nope"], "--dataset: there is no folder '/nope'"),
                              (["--dataset=svhn:/dev/full"], "--dataset: there is no folder '/dev/full'"),
                              (["--transport=smh"], "did you mean shm?"), (["--transport", "*"], "--transport: unknown '*'")):
             with self.subTest(words=words):

@@ -175,18 +175,20 @@ TEST_CASE("a misspelled data set gets a suggestion") {
   const auto asks = [](const std::string& dataset, const std::string& meant) {
     CHECK_THROWS_WITH(
         parse_options({"train", "--dataset", dataset}),
-        ContainsSubstring("; expected one of digits, svhn:DIR; did you mean " + meant));
+        ContainsSubstring("; expected one of digits, svhn:DIR, mnist:DIR; did you mean " + meant));
   };
   asks("digit", "digits?");
   asks("digists:/some/where", "digits?");
   asks("svnh:/some/where", "svhn:/some/where?");
   asks("SVHN:data", "svhn:data?");
   asks("svh", "svhn:DIR?");
-  asks("/", "svhn:/?");  // a folder without a kind
-  for (const std::string other : {"cifar10", "/no/such/folder", "mnist:/"}) {
+  asks("mnits:/some/where", "mnist:/some/where?");
+  asks("MNIST", "mnist:DIR?");
+  asks("/", "svhn:/ or mnist:/?");  // a folder without a kind
+  for (const std::string other : {"cifar10", "/no/such/folder", "letters:/"}) {
     CHECK_THROWS_WITH(
         parse_options({"train", "--dataset", other}),
-        "--dataset: unknown data set '" + other + "'; expected one of digits, svhn:DIR");
+        "--dataset: unknown data set '" + other + "'; expected one of digits, svhn:DIR, mnist:DIR");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "train/data/digits.h"
+#include "train/data/mnist.h"
 #include "train/data/svhn.h"
 
 namespace kolo::train {
@@ -23,6 +24,7 @@ constexpr Row kTable[] = {
      "DIR",
      {"svhn:DIR", "Street View House Numbers, cropped .mat files in DIR"},
      open_svhn},
+    {"mnist", "DIR", {"mnist:DIR", "MNIST, handwritten digits, IDX files in DIR"}, open_mnist},
 };
 
 std::string known_schemes() {

@@ -18,13 +18,15 @@ std::string refusal(std::string_view specification, const DatasetOptions& option
 }
 
 TEST_CASE("an unknown data set is rejected with the list of known ones") {
-  CHECK(refusal("imagenet") == "unknown data set 'imagenet'; expected one of digits, svhn:DIR");
-  CHECK(refusal("") == "unknown data set ''; expected one of digits, svhn:DIR");
+  CHECK(refusal("imagenet") ==
+        "unknown data set 'imagenet'; expected one of digits, svhn:DIR, mnist:DIR");
+  CHECK(refusal("") == "unknown data set ''; expected one of digits, svhn:DIR, mnist:DIR");
 }
 
 TEST_CASE("a malformed data set specification is rejected with the right form") {
   CHECK(refusal("svhn") == "data set 'svhn': write it as 'svhn:DIR'");
   CHECK(refusal("svhn:") == "data set 'svhn:': write it as 'svhn:DIR'");
+  CHECK(refusal("mnist") == "data set 'mnist': write it as 'mnist:DIR'");
   CHECK(refusal("digits:here") == "data set 'digits:here': write it as 'digits'");
   CHECK(refusal("digits:") == "data set 'digits:': write it as 'digits'");
 }
@@ -39,9 +41,10 @@ TEST_CASE("invalid data set sizes are rejected") {
 }
 
 TEST_CASE("the list of data sets says how each is written") {
-  REQUIRE(dataset_schemes().size() == 2);
+  REQUIRE(dataset_schemes().size() == 3);
   CHECK(dataset_schemes()[0].usage == "digits");
   CHECK(dataset_schemes()[1].usage == "svhn:DIR");
+  CHECK(dataset_schemes()[2].usage == "mnist:DIR");
 }
 
 }  // namespace
