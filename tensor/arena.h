@@ -38,8 +38,8 @@ enum class Initial : std::uint8_t {
   zero,
   one,
   kaiming_normal_fan_out,  // normal, deviation sqrt(2 / (out * kh * kw)): convolutions
-  uniform_fan_in           // uniform in +-1 / sqrt(fan_in): linear layers, weight and bias (see
-                           // Parameters::add)
+  uniform_fan_in           // uniform in +-1 / sqrt(fan_in): torch's default for weights and biases
+                           // of linear layers and convolutions (see Parameters::add)
 };
 
 struct Parameter {

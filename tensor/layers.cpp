@@ -5,12 +5,12 @@
 namespace kolo::tensor {
 
 Conv2d::Conv2d(Parameters& parameters, const std::string& name, std::int64_t in, std::int64_t out,
-               Conv2dSettings settings)
-    : settings_(settings),
-      weight_(parameters.add(name + ".weight", {out, in, settings.kernel, settings.kernel},
-                             Initial::kaiming_normal_fan_out)) {
+               Conv2dSettings settings, Initial weights)
+    : settings_(settings) {
+  const std::int64_t fan_in = in * settings.kernel * settings.kernel;
+  weight_ = parameters.add(name + ".weight", {out, in, settings.kernel, settings.kernel}, weights,
+                           fan_in);
   if (settings.has_bias) {
-    const std::int64_t fan_in = in * settings.kernel * settings.kernel;
     bias_ = parameters.add(name + ".bias", {out}, Initial::uniform_fan_in, fan_in);
   }
 }

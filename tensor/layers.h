@@ -14,16 +14,17 @@
 
 namespace kolo::tensor {
 
-// x: N, H, W, in  ->  N, H', W', out.
+// x: N, H, W, in  ->  N, H', W', out. The initial weights are those of torchvision's residual
+// networks; Initial::uniform_fan_in gives those of torch.nn.Conv2d.
 class Conv2d {
  public:
   Conv2d(Parameters& parameters, const std::string& name, std::int64_t in, std::int64_t out,
-         Conv2dSettings settings);
+         Conv2dSettings settings, Initial weights = Initial::kaiming_normal_fan_out);
   Value operator()(Tape& tape, const Value& x) const;
 
  private:
   Conv2dSettings settings_;
-  ParameterId weight_;
+  ParameterId weight_ = -1;
   ParameterId bias_ = -1;
 };
 

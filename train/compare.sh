@@ -26,7 +26,7 @@ with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mod
   --transport --shape --backend --threads --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
 without_value='--progress-thread --no-progress-thread --no-report'
-models='resnet50 small'
+models='resnet50 small cnn'
 stems='imagenet cifar'
 schedules='constant cosine'
 heads='ring ring_all_reduce ps param_server' # of the arms in --strategies

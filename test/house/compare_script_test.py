@@ -95,7 +95,7 @@ class CompareScript(unittest.TestCase):
     def test_what_kolo_train_would_refuse_is_refused_before_anything_is_built(self):
         for words, about in ((["--modle", "small"], "there is no option '--modle'; did you mean --model?"),
                              (["--frobnicate=1"], "there is no option '--frobnicate'; train/compare.sh"),
-                             (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet50, small; train/"),
+                             (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet50, small, cnn; train/"),
                              (["--stem=x"], "--stem: unknown 'x'"), (["--lr_schedule", "step"], "expected one of constant, cosine"),
                              (["--report"], "--report needs a value"), (["--model", "smal"], "did you mean small?"),
                              (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server; "

@@ -127,7 +127,7 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--transport", "pigeon"},
           "--transport: unknown transport 'pigeon'; expected one of auto, ");
   refuses({"train", "--model", "vgg"},
-          "--model: unknown model 'vgg'; expected one of resnet50, small");
+          "--model: unknown model 'vgg'; expected one of resnet50, small, cnn");
   refuses({"train", "--stem", "x"}, "expected one of imagenet, cifar");
   refuses({"train", "--backend", "x"}, "--backend: unknown backend 'x'; expected one of auto, ");
   refuses({"train", "--lr-schedule", "x"}, "expected one of constant, cosine");

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "train/models/cnn.h"
 #include "train/models/resnet.h"
 #include "train/models/small.h"
 
@@ -19,6 +20,7 @@ struct Row {
 constexpr Row kTable[] = {
     {"resnet50", make_resnet50},
     {"small", make_small},
+    {"cnn", make_cnn},
 };
 
 }  // namespace

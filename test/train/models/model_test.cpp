@@ -3,6 +3,7 @@
 
 #include <set>
 #include <stdexcept>
+#include <string>
 
 #include "tensor/network.h"
 #include "test/support/catch.h"
@@ -16,9 +17,9 @@ namespace {
 
 TEST_CASE("an unknown model or stem is rejected with the list of known ones") {
   tensor::Parameters parameters;
-  CHECK(model_names() == std::vector<std::string>{"resnet50", "small"});
+  CHECK(model_names() == std::vector<std::string>{"resnet50", "small", "cnn"});
   CHECK_THROWS_WITH(make_model("resnet51", parameters, {}),
-                    "unknown model 'resnet51'; expected one of resnet50, small");
+                    "unknown model 'resnet51'; expected one of resnet50, small, cnn");
   CHECK_THROWS_WITH(stem_from("mnist"), "unknown stem 'mnist'; expected one of imagenet, cifar");
 }
 
@@ -57,12 +58,14 @@ double accuracy_of(tensor::Network& network, const Dataset& test) {
   return static_cast<double>(correct) / static_cast<double>(samples);
 }
 
-// Trains `small` on `train` in batches of 50.
-Training train_small(const Dataset& train, const Dataset& test, std::int64_t epochs,
-                     std::uint64_t seed) {
+// Trains a model on `train` in batches of 50.
+Training train_model(const std::string& name, const Dataset& train, const Dataset& test,
+                     std::int64_t epochs, std::uint64_t seed) {
+  const ImageShape shape = train.shape();
+  const tensor::Shape image{shape.height, shape.width, shape.channels};
   tensor::Parameters registered;
-  auto model = make_model("small", registered, {});
-  tensor::Network network(std::move(model), std::move(registered), {32, 32, 3},
+  auto model = make_model(name, registered, {.image = image});
+  tensor::Network network(std::move(model), std::move(registered), image,
                           tensor::make_backend(tensor::backend_names().front(), 1), seed);
   tensor::Parameters& parameters = network.parameters();
   const BatchPlan plan(train.size(), 50, 1);
@@ -92,11 +95,11 @@ Training train_small(const Dataset& train, const Dataset& test, std::int64_t epo
 TEST_CASE("the small model learns the digits, with equal results for equal seeds") {
   const auto train = open_dataset("digits", Split::train, {.train_size = 10'000});
   const auto test = open_dataset("digits", Split::test, {.test_size = 1000});
-  const Training once = train_small(*train, *test, 1, 5);
+  const Training once = train_model("small", *train, *test, 1, 5);
   INFO("loss " << once.first_loss << " -> " << once.last_loss << ", accuracy " << once.accuracy);
   CHECK(once.last_loss < 0.5 * once.first_loss);
   CHECK(once.accuracy > 0.6);
-  const Training again = train_small(*train, *test, 1, 5);
+  const Training again = train_model("small", *train, *test, 1, 5);
   CHECK(again.last_loss == once.last_loss);
   CHECK(again.accuracy == once.accuracy);
 }
@@ -106,11 +109,23 @@ TEST_CASE("the small model learns real house numbers") {
   if (is_skipped_without(folder / "train_32x32.subset.mat")) return;
   const auto train = open_dataset("svhn:" + folder.string(), Split::train);
   const auto test = open_dataset("svhn:" + folder.string(), Split::test);
-  const Training result = train_small(*train, *test, 3, 5);
+  const Training result = train_model("small", *train, *test, 3, 5);
   INFO("loss " << result.first_loss << " -> " << result.last_loss << ", accuracy "
                << result.accuracy);
   CHECK(result.last_loss < 0.6 * result.first_loss);
   CHECK(result.accuracy > 0.5);  // the constant answer 1 gives 0.1875
+}
+
+TEST_CASE("the cnn learns real handwritten digits") {
+  const std::filesystem::path folder = real_data("mnist");
+  if (is_skipped_without(folder / "train-images-idx3-ubyte.gz")) return;
+  const auto train = open_dataset("mnist:" + folder.string(), Split::train, {.train_size = 2500});
+  const auto test = open_dataset("mnist:" + folder.string(), Split::test, {.test_size = 500});
+  const Training result = train_model("cnn", *train, *test, 1, 5);
+  INFO("loss " << result.first_loss << " -> " << result.last_loss << ", accuracy "
+               << result.accuracy);
+  CHECK(result.last_loss < 0.5 * result.first_loss);
+  CHECK(result.accuracy > 0.8);
 }
 
 }  // namespace

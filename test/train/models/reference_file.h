@@ -1,4 +1,4 @@
-// Reads resnet50_reference.txt and repeats the formulas of make_resnet50_reference.py.
+// Reads the reference values of a model, and repeats the formulas of model_reference.py.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@
 
 namespace kolo::train {
 
-// One model and batch, with torchvision's results by (word, name): ("gradient", "fc.bias"),
-// ("logits", "training").
+// One model and batch, with torch's results by (word, name): ("gradient", "fc.bias"), ("logits",
+// "training").
 struct ReferenceCase {
   std::string name, stem;
-  int batch = 0, side = 0;
+  int batch = 0, side = 0, channels = 0;
   std::uint32_t images_ordinal = 0;
   std::map<std::pair<std::string, std::string>, std::vector<double>> answers;
 };
@@ -29,9 +29,10 @@ struct ReferenceFile {
   std::vector<ReferenceCase> cases;
 };
 
-inline ReferenceFile read_reference() {
+// Reads MODEL_reference.txt.
+inline ReferenceFile read_reference(const std::string& model) {
   ReferenceFile result;
-  std::ifstream file(KOLO_SOURCE_DIR "/test/train/models/resnet50_reference.txt");
+  std::ifstream file(KOLO_SOURCE_DIR "/test/train/models/" + model + "_reference.txt");
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string word, name;
@@ -40,7 +41,7 @@ inline ReferenceFile read_reference() {
       words >> result.total;
     } else if (word == "case") {
       ReferenceCase& one = result.cases.emplace_back();
-      words >> one.name >> one.stem >> one.batch >> one.side >> one.images_ordinal;
+      words >> one.name >> one.batch >> one.side >> one.channels >> one.images_ordinal >> one.stem;
     } else if (word == "parameter" || word == "state") {
       words >> name;
       auto& entry = (word == "state" ? result.state : result.parameters).emplace_back(name, 0);
@@ -89,7 +90,7 @@ inline std::vector<float> reference_parameter(std::uint64_t ordinal,
         static_cast<float>(std::sqrt(6.0 / static_cast<double>(shape[1] * shape[2] * shape[3])));
   } else if (shape.rank() == 2) {
     scale = static_cast<float>(std::sqrt(1.0 / static_cast<double>(shape[1])));
-  } else if (parameter.name != "fc.bias") {
+  } else if (!parameter.name.starts_with("fc") && !parameter.name.starts_with("conv")) {
     const float middle = parameter.name.find("bn3") != std::string::npos ? 0.25f : 0.75f;
     if (!parameter.name.ends_with(".bias"))
       return reference_values(1 + ordinal, shape.count(), scale, middle);
