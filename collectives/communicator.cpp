@@ -395,6 +395,10 @@ bool Communicator::progress() {
 // A callback may destroy this.
 void Communicator::abort(std::string_view reason) { std::shared_ptr(held())->abort(reason); }
 
+void Communicator::abort(ErrorCode code, int peer, std::string_view reason) {
+  std::shared_ptr(held())->abort(code, peer, reason);
+}
+
 std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
   try {
     return state().allocate(bytes);

@@ -116,6 +116,8 @@ class Communicator {
   int size() const;
   // CommunicatorOptions::name; a group has a generated name, the same on all its members.
   std::string_view name() const;
+  // CommunicatorOptions::timeout, or the setting that takes its place.
+  std::chrono::milliseconds timeout() const;
   // Converts a rank of this communicator to a rank of the job. They differ only in groups (split,
   // subset), which number their ranks anew. std::invalid_argument: there is no such rank.
   int job_rank(int rank) const;
@@ -338,6 +340,9 @@ class Communicator {
   // Poisons the job on all ranks, with `reason` as the first cause unless there is one already.
   // Ends the operations in flight here; other ranks learn of it as of any failure. From any thread.
   void abort(std::string_view reason);
+  // The same for a failure that the caller has detected: its code, and the rank that caused it, by
+  // its number in this communicator (or kNoPeer). "rank R (HOST): " is put before the reason.
+  void abort(ErrorCode code, int peer, std::string_view reason);
   // The job's failure, if this rank knows of one. Asks the store and waits for no peer. For
   // monitoring, as NCCL's ncclCommGetAsyncError. From any thread.
   std::optional<Error> failure() const;

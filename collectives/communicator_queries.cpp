@@ -10,6 +10,7 @@ namespace kolo {
 int Communicator::rank() const { return state().rank(); }
 int Communicator::size() const { return state().size(); }
 std::string_view Communicator::name() const { return state().options().name; }
+std::chrono::milliseconds Communicator::timeout() const { return state().options().timeout; }
 int Communicator::job_rank(int rank) const {
   check(rank >= 0 && rank < size(),
         fmt::format("job_rank: rank {} is not a rank; expected 0 to {}", rank, size() - 1));

@@ -1,5 +1,8 @@
 #include "collectives/work.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "collectives/engine/engine.h"
 #include "collectives/engine/operation.h"
 #include "transports/base/check.h"
@@ -43,6 +46,30 @@ void Work::start() {
   const auto engine = operation_->engine.lock();
   check(engine != nullptr, "start() on a Work whose communicator is destroyed");
   engine->restart(operation_);
+}
+
+std::optional<std::size_t> wait_any(std::span<const Work> works, Deadline deadline) {
+  const auto first_ended = [&]() -> std::optional<std::size_t> {
+    const auto ended = std::ranges::find_if(
+        works, [](const Work& work) { return work.is_valid() && work.operation_->is_done; });
+    if (ended == works.end()) return std::nullopt;
+    return ended - works.begin();
+  };
+  if (const auto ended = first_ended()) return ended;
+  std::shared_ptr<Engine> engine;
+  std::vector<const Operation*> operations;
+  for (const Work& work : works) {
+    if (!work.is_valid()) continue;
+    const auto its_engine = work.operation_->engine.lock();
+    check(engine == nullptr || its_engine == engine,
+          "wait_any() for operations of several communicators");
+    engine = its_engine;
+    operations.push_back(work.operation_.get());
+  }
+  check(!operations.empty(), "wait_any() without an operation");
+  // A destroyed communicator has ended all its operations.
+  if (engine != nullptr && !engine->wait_any(operations, deadline)) return std::nullopt;
+  return first_ended();
 }
 
 }  // namespace kolo

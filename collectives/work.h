@@ -1,8 +1,11 @@
 // Handle of an operation in flight.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "../transports/error.h"
 #include "../transports/transport.h"
@@ -50,7 +53,16 @@ class Work {
   void start();
 
  private:
+  friend std::optional<std::size_t> wait_any(std::span<const Work> works, Deadline deadline);
   std::shared_ptr<Operation> operation_;
 };
+
+// Waits until one of the operations has ended, as MPI_Waitany. Returns the index of the first ended
+// one in `works`; its wait() then throws its failure, if it has one. Returns nullopt once
+// `deadline` has passed; the operations go on. For messages that are served in the order of their
+// arrival: list the peer that was served last at the end. Works without an operation are skipped.
+// All operations belong to one communicator. std::invalid_argument: they do not, or there is none.
+std::optional<std::size_t> wait_any(std::span<const Work> works,
+                                    Deadline deadline = Deadline::max());
 
 }  // namespace kolo

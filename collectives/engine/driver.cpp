@@ -32,8 +32,10 @@ void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   driver_ = std::this_thread::get_id();
   try {
     Operation* head = first_in_queue();
+    has_ended_one_ = false;
     while (head != nullptr || is_following(awaited, until)) {
       failure_->check();
+      if (until == Until::kOneEnded && has_ended_one_) break;
       has_moved_ = false;
       if (streams_ != nullptr && follow_streams(awaited)) break;
       if (head == nullptr) head = first_in_queue();
@@ -204,7 +206,7 @@ Operation* Engine::retire(Operation& operation, const Operation* awaited) {
 void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
   const std::vector<WorkCallback> callbacks = std::exchange(operation.callbacks, {});
   const std::optional<Error> failure = callbacks.empty() ? std::nullopt : operation.failure;
-  operation.is_done = true;
+  operation.is_done = has_ended_one_ = true;
   changed_.notify_all();
   if (callbacks.empty()) return;
   lock.unlock();

@@ -356,10 +356,7 @@ void Engine::wait(Operation& operation, Deadline limit) {
       drive(&operation, limit, Until::kDone);
       lock.lock();
     } else {
-      ++waiters_;
-      changed_.wait_until(lock, std::min(limit, Clock::now() + options_.timeout));
-      --waiters_;
-      changed_.notify_all();  // the progress thread yields to waiters only
+      await_driver(lock, limit);
     }
     if (!operation.is_done && Clock::now() >= limit) {
       throw Error(ErrorCode::kDeadline, kNoPeer,
@@ -368,6 +365,36 @@ void Engine::wait(Operation& operation, Deadline limit) {
     }
   }
   if (operation.failure) throw Error(*operation.failure);
+}
+
+bool Engine::wait_any(std::span<const Operation* const> operations, Deadline limit) {
+  const auto has_ended = [&] {
+    return std::ranges::any_of(operations,
+                               [](const Operation* one) { return one->is_done.load(); });
+  };
+  if (!has_ended()) require_not_driving("a wait");
+  std::unique_lock lock(mutex_);
+  while (!has_ended()) {
+    if (Clock::now() >= limit) return false;
+    if (has_driver_) {
+      await_driver(lock, limit);
+      continue;
+    }
+    has_driver_ = true;
+    lock.unlock();
+    drive(nullptr, limit, Until::kOneEnded);
+    lock.lock();
+  }
+  return true;
+}
+
+// Needs the lock, and has it again at the end. Waits until something has changed: another thread
+// drives.
+void Engine::await_driver(std::unique_lock<std::mutex>& lock, Deadline limit) {
+  ++waiters_;
+  changed_.wait_until(lock, std::min(limit, Clock::now() + options_.timeout));
+  --waiters_;
+  changed_.notify_all();  // the progress thread yields to waiters only
 }
 
 bool Engine::progress() {

@@ -104,11 +104,16 @@ class Engine {
 
   // Waits for an issued operation. Throws kDeadline if `limit` comes first; the operation goes on.
   void wait(Operation& operation, Deadline limit);
+  // Waits until one of the issued operations has ended; false if `limit` comes first.
+  bool wait_any(std::span<const Operation* const> operations, Deadline limit);
 
   // Advances the queue without blocking; true if anything is still in flight.
   bool progress();
 
   void abort(std::string_view reason);
+  // The same for a failure that the caller has detected, with the rank of this communicator that
+  // caused it.
+  void abort(ErrorCode code, int peer, std::string_view reason);
   // The job's failure, if the store knows it at once. From then on this rank knows it too.
   std::optional<Error> failure();
   // Throws the job's failure if this rank knows one. All operations in flight here have ended with
@@ -132,7 +137,7 @@ class Engine {
   void write_records();
 
  private:
-  enum class Until { kDone, kBlocked, kWanted };
+  enum class Until { kDone, kOneEnded, kBlocked, kWanted };
   struct AskedCall {
     int peer;
     std::shared_ptr<const Store::Answer> answer;
@@ -166,6 +171,8 @@ class Engine {
   std::shared_ptr<Operation> take_out(Operation& operation);
   Operation* retire(Operation& operation, const Operation* awaited);
   void end(Operation& operation, std::unique_lock<std::mutex>& lock);
+  void await_driver(std::unique_lock<std::mutex>& lock, Deadline limit);
+  void end_job(const Error& own);
   void release_role();
 
   void cache_call(const Call& call, const Operation& operation);
@@ -262,6 +269,7 @@ class Engine {
   std::vector<AskedCall> asked_calls_;     // for the blocked collective
   Operation* at_hand_ = nullptr;           // the running operation, named in errors
   bool has_moved_ = false;                 // since the last pause
+  bool has_ended_one_ = false;             // an operation, since drive() was called
   std::uint64_t idle_rounds_ = 0;
   // The messages in the queue before its first collective, as far as the driver has seen them.
   std::vector<Operation*> running_;        // the first of each direction; within reserved capacity

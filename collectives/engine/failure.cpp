@@ -241,8 +241,15 @@ void Engine::require_not_driving(std::string_view what) const {
 }
 
 void Engine::abort(std::string_view reason) {
-  const Error own(ErrorCode::kAborted, rank_,
-                  fmt::format("rank {} ({}) aborted: {}", rank_, host_, reason));
+  end_job(
+      {ErrorCode::kAborted, rank_, fmt::format("rank {} ({}) aborted: {}", rank_, host_, reason)});
+}
+
+void Engine::abort(ErrorCode code, int peer, std::string_view reason) {
+  end_job({code, peer, fmt::format("rank {} ({}): {}", rank_, host_, reason)});
+}
+
+void Engine::end_job(const Error& own) {
   const Error cause = settle(own);
   if (is_driving()) return;  // in an update or a callback: its caller ends everything
   std::unique_lock lock(mutex_);

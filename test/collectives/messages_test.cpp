@@ -390,4 +390,62 @@ TEST_CASE("a message issued by a callback runs beside those in flight") {
       patient());
 }
 
+TEST_CASE("wait_any returns the message that arrived first, wherever it is in the list") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto has_thread = GENERATE(false, true);
+  run_ranks(
+      4, transport,
+      [](Communicator& communicator) {
+        Ints data(kLarge);
+        Ints go(1);
+        if (communicator.rank() != 0) {
+          communicator.receive({go.data(), 1, kInt}, 0);
+          communicator.send({data.data(), kLarge, kInt}, 0);
+          return;
+        }
+        std::vector<Ints> all(4, Ints(kLarge));
+        std::vector<Work> works(4);  // works[0] has no operation
+        for (int peer = 1; peer < 4; ++peer) {
+          auto& into = all[static_cast<std::size_t>(peer)];
+          works[static_cast<std::size_t>(peer)] =
+              communicator.receive_async({into.data(), kLarge, kInt}, peer);
+        }
+        for (const int peer : {2, 3, 1}) {
+          expect(!wait_any(works, Clock::now() + 1ms), "a message is here that was not sent");
+          communicator.send({go.data(), 1, kInt}, peer);
+          const auto ended = wait_any(works);
+          expect(ended == static_cast<std::size_t>(peer), "another message has ended");
+          works[*ended].wait();
+          works[*ended] = {};
+        }
+      },
+      patient(has_thread));
+}
+
+TEST_CASE("wait_any returns at once if an operation has ended before") {
+  run_ranks(2, "inproc", [](Communicator& communicator) {
+    Ints data(2);
+    if (communicator.rank() == 1) return communicator.send({data.data(), 1, kInt}, 0);
+    std::vector<Work> works = {communicator.receive_async({data.data(), 1, kInt}, 1)};
+    works[0].wait();
+    expect(wait_any(works, Clock::now() - 1s) == std::size_t{0}, "it has ended");
+  });
+}
+
+TEST_CASE("wait_any refuses a list without an operation, or of several communicators") {
+  run_ranks(2, "inproc", [](Communicator& communicator) {
+    Communicator other = communicator.duplicate();
+    Ints data(2);
+    const int peer = 1 - communicator.rank();
+    expect(outcome_of([] { wait_any(std::vector<Work>(2)); }).is_bug, "no operation");
+    const std::vector<Work> works = {communicator.receive_async({data.data(), 1, kInt}, peer),
+                                     other.receive_async({data.data() + 1, 1, kInt}, peer)};
+    expect(outcome_of([&] { wait_any(works); }).is_bug, "two communicators");
+    const std::int32_t one = 1;
+    communicator.send({&one, 1, kInt}, peer);
+    other.send({&one, 1, kInt}, peer);
+    for (Work work : works) work.wait();
+  });
+}
+
 }  // namespace kolo::test

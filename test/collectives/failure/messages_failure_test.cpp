@@ -236,4 +236,35 @@ TEST_CASE("a wait with a short deadline leaves the messages in flight") {
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
 }
 
+TEST_CASE("wait_any returns an operation that a failure has ended") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_with(3, transport, [](Communicator& communicator, Store&) {
+    if (communicator.rank() == 2)
+      communicator.abort(ErrorCode::kMismatch, 1, "rank 1 sent a wrong thing");
+    std::vector<Ints> data(3, Ints(1));
+    std::vector<Work> works;
+    for (int peer = 0; peer < 3; ++peer) {
+      if (peer == communicator.rank()) continue;
+      Ints& into = data[static_cast<std::size_t>(peer)];
+      works.push_back(communicator.receive_async({into.data(), 1, kInt}, peer));
+    }
+    const auto ended = wait_any(works, Clock::now() + 60s);
+    expect(ended.has_value(), "nothing has ended");
+    works[*ended].wait();
+  });
+  require_same_cause(outcomes, ErrorCode::kMismatch, "): rank 1 sent a wrong thing");
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.peer == 1);
+  CHECK(outcomes[0].text.starts_with("rank 2 ("));
+}
+
+TEST_CASE("an abort in a group names the rank by its number in the job") {
+  const auto outcomes = run_with(3, "inproc", [](Communicator& communicator, Store& store) {
+    auto group = communicator.split(communicator.rank() == 0 ? -1 : 0);
+    if (communicator.rank() == 2) group->abort(ErrorCode::kDeadline, 0, "rank 0 is late");
+    await_failure(communicator, store);
+  });
+  require_same_cause(outcomes, ErrorCode::kDeadline, "rank 0 is late (in a group");
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.peer == 1);
+}
+
 }  // namespace kolo::test
