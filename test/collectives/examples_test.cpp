@@ -58,4 +58,12 @@ TEST_CASE("workers learn from a server that holds the parameters") {
   }
 }
 
+TEST_CASE("workers of different speed learn from an asynchronous server") {
+  const auto outcomes = run_processes(3, {KOLO_ASYNC_SERVER});
+  INFO(outcomes[0].output << outcomes[1].output << outcomes[2].output);
+  REQUIRE(says(outcomes[0], "server: 90 updates"));  // of 3 keys by 10 and 20 gradients
+  REQUIRE(says(outcomes[1], "worker 1: x = "));
+  REQUIRE(says(outcomes[2], "worker 2: x = 3.00"));
+}
+
 }  // namespace kolo::test
