@@ -111,12 +111,15 @@ struct KeyServerOptions {
   std::chrono::milliseconds timeout{0};  // 0: the communicator's
 };
 
+inline constexpr std::uint64_t kLongestLag = 1000;
+
 struct KeyServerStatistics {
   std::uint64_t gradients = 0;  // that were applied
   std::uint64_t dropped = 0;    // gradients that came after the end of their iteration
   std::uint64_t updates = 0;
   std::uint64_t answers = 0;
-  // Gradients by staleness: [s] were applied after s updates that their worker had not pulled.
+  // Gradients by staleness: [s] were applied after s updates that their worker had not pulled. Both
+  // histograms are as long as their largest value; [kLongestLag] also counts larger ones.
   std::vector<std::uint64_t> staleness;
   // Gradients by lead: [a] were pushed in an iteration a ahead of the slowest worker's.
   std::vector<std::uint64_t> lead;

@@ -12,7 +12,7 @@ namespace kolo::key_server {
 namespace {
 
 void count(std::vector<std::uint64_t>& histogram, std::uint64_t value) {
-  const auto place = static_cast<std::size_t>(value);
+  const auto place = static_cast<std::size_t>(std::min<std::uint64_t>(value, kLongestLag));
   if (histogram.size() <= place) histogram.resize(place + 1);
   ++histogram[place];
 }

@@ -108,7 +108,7 @@ TEST_CASE("a silent worker is named after the timeout, and not the workers that 
         for (int i = 0; i < 3; ++i) iterate(client, i);
         if (communicator.rank() == 2) iterate(client, 3);
       },
-      {}, 500ms);
+      {}, 1s);
   require_same_cause(outcomes, ErrorCode::kDeadline, 3, "it waits for worker rank 3");
 }
 

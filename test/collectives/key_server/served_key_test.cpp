@@ -161,6 +161,13 @@ TEST_CASE("asynchronous gradients are applied at once, and staleness counts miss
   CHECK(served.statistics.lead == std::vector<std::uint64_t>{2, 1, 1});
 }
 
+TEST_CASE("an iteration far ahead is counted as the longest lead") {
+  Served served(2, {Kind::kAsynchronous, 0});
+  served.push(0, std::int64_t{1} << 60, 1);
+  REQUIRE(served.statistics.lead.size() == kLongestLag + 1);
+  CHECK(served.statistics.lead.back() == 1);
+}
+
 TEST_CASE("no worker gets more than S iterations ahead of the slowest") {
   const int bound = GENERATE(0, 1, 2, 5);
   const auto seed = std::random_device{}();
