@@ -12,8 +12,8 @@ namespace kolo::test {
 namespace {
 
 constexpr StreamKind kKinds[] = {
-    {"cuda_ipc", "inproc", false}, {"staged over inproc", "inproc"}, {"staged over shm", "shm"},
-    {"staged over tcp", "tcp"},    {"staged over ucx", "ucx"},       {"staged over ofi", "ofi"},
+    {"cuda_ipc", "shm", false}, {"staged over inproc", "inproc"}, {"staged over shm", "shm"},
+    {"staged over tcp", "tcp"}, {"staged over ucx", "ucx"},       {"staged over ofi", "ofi"},
 };
 
 Deadline soon() { return Clock::now() + std::chrono::seconds(60); }

@@ -1,5 +1,5 @@
-// Table of the transports whose channels have a stream form, over a fake machine. The stream
-// clauses run over it.
+// Table of the transports whose channels have a stream form, for the stream clauses
+// (stream_clauses.h), and ranks of them over a fake machine that a test controls.
 #pragma once
 
 #include <functional>
@@ -20,6 +20,8 @@ struct StreamKind {
   std::string_view name;
   std::string_view host;  // the underlying transport
   bool is_staged = true;
+
+  bool joins_processes() const { return host != "inproc"; }
 };
 
 // The kinds whose transport is in this build.
