@@ -110,4 +110,12 @@ TEST_CASE("ranks as processes all end well if none dies") {
   }
 }
 
+TEST_CASE("ranks that hang are killed after the limit of their job") {
+  for (const ProcessOutcome& rank :
+       run_processes(2, {"/usr/bin/tail", "-f", "/dev/null"}, {}, std::chrono::seconds(0))) {
+    CHECK(rank.exit_code == 128 + 9);
+    CHECK(rank.output == "killed after 0 s\n");
+  }
+}
+
 }  // namespace kolo::test

@@ -1,11 +1,15 @@
 #include "test/collectives/support/processes.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <stdexcept>
 
 #include "transports/rendezvous.h"
@@ -59,15 +63,20 @@ Child start(std::vector<std::string> command, std::vector<std::string> environme
   return child;
 }
 
-std::string read_all(int descriptor) {
-  std::string text;
+// Reads until the end. False if the deadline passes before.
+bool read_all(int descriptor, Deadline deadline, std::string& text) {
   std::array<char, 4096> part{};
-  for (ssize_t n = 1; n > 0;) {
-    n = ::read(descriptor, part.data(), part.size());
-    if (n > 0) text.append(part.data(), static_cast<std::size_t>(n));
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd watched{descriptor, POLLIN, 0};
+    const int ready =
+        ::poll(&watched, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return false;
+    const ssize_t n = ::read(descriptor, part.data(), part.size());
+    if (n <= 0) return true;
+    text.append(part.data(), static_cast<std::size_t>(n));
   }
-  ::close(descriptor);
-  return text;
 }
 
 int exit_code_of(pid_t process) {
@@ -79,7 +88,8 @@ int exit_code_of(pid_t process) {
 }  // namespace
 
 std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::string>& command,
-                                          const std::vector<std::string>& host_ids) {
+                                          const std::vector<std::string>& host_ids,
+                                          std::chrono::seconds limit) {
   const TcpStoreServer server("127.0.0.1", 0);
   std::vector<Child> children;
   for (int rank = 0; rank < size; ++rank) {
@@ -89,11 +99,18 @@ std::vector<ProcessOutcome> run_processes(int size, const std::vector<std::strin
     }
     children.push_back(start(command, environment));
   }
+  const Deadline deadline = Clock::now() + limit;
+  bool is_killed = false;
   std::vector<ProcessOutcome> outcomes;
-  for (const Child& child : children) {
+  for (std::size_t i = 0; i < children.size(); ++i) {
     ProcessOutcome outcome;
-    outcome.output = read_all(child.output);
-    outcome.exit_code = exit_code_of(child.process);
+    if (!read_all(children[i].output, deadline, outcome.output)) {
+      for (std::size_t j = i; j < children.size(); ++j) ::kill(children[j].process, SIGKILL);
+      is_killed = true;
+    }
+    if (is_killed) outcome.output += "killed after " + std::to_string(limit.count()) + " s\n";
+    ::close(children[i].output);
+    outcome.exit_code = exit_code_of(children[i].process);
     outcomes.push_back(outcome);
   }
   return outcomes;
