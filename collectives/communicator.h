@@ -51,6 +51,13 @@
 // streams of its own), streams move only while there is progress. There a progress thread is always
 // started.
 //
+// Run one process for each rank with a device. Ranks that are threads of one process share the
+// device's context; that is for tests only. There a CUDA call that waits for all streams (a free, a
+// first launch of a kernel) also waits for the other ranks' streams, and those may need this rank's
+// next call: a deadlock. Such a program calls barrier() before it frees device memory. It also sets
+// CUDA_DEVICE_MAX_CONNECTIONS=32 before CUDA starts. By default all streams of a context share 8
+// hardware queues, and a stream behind a waiting one in its queue waits, too.
+//
 // CUDA graphs: over cuda_ipc, a collective on a stream under capture becomes part of the graph. The
 // call returns when this rank has captured it; its Work is done when all ranks have. The graph can
 // then be launched any number of times. The caller must order the launches: one after another on a

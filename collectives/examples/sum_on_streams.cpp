@@ -3,6 +3,8 @@
 //   example_sum_on_streams [RANKS]
 //
 // Ranks use one device each, or share devices if there are fewer. Exits with 1 if a rank fails.
+// Threads keep the example short. Real jobs run a process for each rank, as
+// collectives/communicator.h explains.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +40,7 @@ bool run_rank(int rank, int size, const std::shared_ptr<kolo::Store>& store) try
   kolo::device::copy(data.data(), memory.data(), bytes, stream);  // the stream's order is enough
   work.wait();  // also throws if a rank was lost; the stream alone would wait forever
   kolo::device::wait(stream);
+  communicator.barrier();  // CUDA may wait for the other ranks' streams before it frees memory
   std::printf("rank %d of %d on device %d: the sum is %g\n", rank, size, number,
               static_cast<double>(data[0]));
   return true;

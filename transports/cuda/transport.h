@@ -8,6 +8,12 @@
 // Every rank throws, with the reason, if one of them has no driver, an old driver, no device, not
 // enough memory, or a device that the others cannot access.
 //
+// Run a process for each rank. Ranks as threads of one process share the device's context, which is
+// for tests only: calls such as cuMemFree may wait for all streams of the context, also for those
+// that wait for the calling rank. All its streams share 8 hardware queues, or the number in
+// CUDA_DEVICE_MAX_CONNECTIONS (at most 32, read when CUDA starts). A stream that shares a queue
+// with a waiting stream waits, too.
+//
 // Cost per peer, in each rank: 4 slots of 1 MiB of device memory, 8 KiB of pinned host memory, and
 // two descriptors. Captured work needs as many slots again for each peer that takes part in it.
 // These slots and the mappings stay until the transport is destroyed, not only until quiesce(),

@@ -4,20 +4,15 @@
 #include <cstring>
 
 #include "test/collectives/reduce/device_passes.h"
-#include "test/support/catch.h"
+#include "test/collectives/support/devices.h"
 #include "transports/error.h"
 
 namespace kolo {
 namespace {
 
 using device::Buffer;
+using test::has_device;
 using test::PassCase;
-
-bool has_device() {
-  if (device::why_unusable().empty()) return true;
-  WARN("skipped: " << device::why_unusable());
-  return false;
-}
 
 // A full tile of the narrowest type, and more than a tile of all other types.
 constexpr std::size_t kTileElements = 8192;

@@ -2,41 +2,45 @@
 // staged.
 #include <csignal>
 #include <string>
+#include <vector>
 
-#include "collectives/reduce/device/device.h"
+#include "test/collectives/support/devices.h"
 #include "test/collectives/support/processes.h"
-#include "test/support/catch.h"
 
 namespace kolo::test {
 namespace {
 
-bool has_device() {
-  if (device::why_unusable().empty()) return true;
-  WARN("skipped: " << device::why_unusable());
-  return false;
-}
+constexpr std::chrono::seconds kLimit{100};  // of a job
 
-bool has_several_devices() {
-  if (!has_device()) return false;
-  if (device::count() > 1) return true;
-  WARN("skipped: one device here");
-  return false;
-}
-
-void expect_right(int size, const std::string& what, const std::string& memory,
-                  const std::string& transport = "cuda_ipc", int devices = 1) {
-  INFO(size << " ranks, " << what << ", " << memory << " memory, " << transport << ", " << devices
-            << " devices");
-  for (const ProcessOutcome& rank :
-       run_processes(size, {KOLO_DEVICE_RANK, what, memory, transport, std::to_string(devices)})) {
+void expect_right(int size, const std::vector<std::string>& command) {
+  std::string words;
+  for (const std::string& word : command) words += " " + word;
+  INFO(size << " ranks:" << words);
+  for (const ProcessOutcome& rank : run_processes(size, command, {}, kLimit)) {
     INFO(rank.output);
     CHECK(rank.exit_code == 0);
   }
 }
 
+void expect_right(int size, const std::string& what, const std::string& memory,
+                  const std::string& transport = "cuda_ipc", int devices = 1) {
+  expect_right(size, {KOLO_DEVICE_RANK, what, memory, transport, std::to_string(devices)});
+}
+
+void sum_by_schedules(int size, int devices) {
+  expect_right(size, {KOLO_DEVICE_SUM_RANK, "schedules", std::to_string(devices)});
+}
+
+// The last `hosts` ranks have no device.
+void sum_by_communicators(int size, const std::string& transport, int hosts, int devices) {
+  expect_right(size, {KOLO_DEVICE_SUM_RANK, "communicators", transport, std::to_string(hosts),
+                      std::to_string(devices)});
+}
+
 void kill_last(int size, const std::string& transport) {
   INFO(size << " ranks, " << transport);
-  const auto ranks = run_processes(size, {KOLO_DEVICE_RANK, "killed", "device", transport, "1"});
+  const auto ranks =
+      run_processes(size, {KOLO_DEVICE_RANK, "killed", "device", transport, "1"}, {}, kLimit);
   CHECK(ranks.back().exit_code == 128 + SIGKILL);
   for (int rank = 0; rank + 1 < size; ++rank) {
     const ProcessOutcome& told = ranks[static_cast<std::size_t>(rank)];
@@ -47,6 +51,24 @@ void kill_last(int size, const std::string& transport) {
 }
 
 }  // namespace
+
+TEST_CASE("ranks that share a device as processes get the host's sums on its streams") {
+  if (!has_device()) return;
+  for (const int size : {2, 3, 4}) sum_by_schedules(size, 1);
+}
+
+TEST_CASE("ranks that share a device as processes get the host's sums through communicators") {
+  if (!has_device()) return;
+  for (const char* const transport : {"auto", "shm", "tcp"})
+    sum_by_communicators(3, transport, 0, 1);
+  for (const char* const transport : {"auto", "tcp"}) sum_by_communicators(3, transport, 1, 1);
+}
+
+TEST_CASE("ranks with a device each as processes get the host's sums through communicators") {
+  if (!has_several_devices()) return;
+  const int devices = device::count();
+  for (const int size : {devices, devices + 1}) sum_by_communicators(size, "auto", 0, devices);
+}
 
 TEST_CASE("ranks that share a device as processes call every collective") {
   if (!has_device()) return;

@@ -28,6 +28,7 @@
 #include "collectives/reduce/device/device.h"
 #include "collectives/reduce/device/on_device.h"
 #include "collectives/schedule.h"
+#include "transports/conformance/child_process.h"
 #include "transports/posix/library.h"
 #include "transports/settings.h"
 
@@ -333,6 +334,7 @@ int run(const std::string& what, const std::string& kind, const std::string& tra
 
 int main(int argc, char** argv) {
   if (argc != 5 || std::atoi(argv[4]) < 1) return 2;
+  kolo::conformance::end_with_parent();
   try {
     return run(argv[1], argv[2], argv[3], std::atoi(argv[4]));
   } catch (const std::exception& error) {
