@@ -9,9 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "bench/measure/statistics.h"
 #include "collectives/element.h"
+#include "collectives/reduce/device/device.h"
+#include "collectives/reduce/device/kernels.h"
 
 namespace kolo::bench {
 
@@ -25,13 +28,6 @@ inline constexpr KernelForm kKernelForms[] = {KernelForm::kInPlace, KernelForm::
 
 // "in_place", "apart", "twice".
 const char* to_string(KernelForm form);
-
-struct KernelRequest {
-  ElementType type = ElementType::kFloat32;
-  KernelForm form = KernelForm::kInPlace;
-  std::size_t bytes = 0;  // per operand
-  int iterations = 21;
-};
 
 struct KernelResult {
   Quantiles kernel_us;
@@ -48,7 +44,33 @@ struct KernelResult {
   }
 };
 
-// kolo::Error if the device lacks memory, or fails.
-KernelResult measure_kernel(const KernelRequest& contest);
+// The operands of one type and length on the device, for all forms.
+class KernelArrays {
+ public:
+  // `bytes` per operand: whole elements, at least one. kolo::Error if the device lacks memory.
+  KernelArrays(ElementType type, std::size_t bytes);
+
+  ElementType type() const { return type_; }
+  std::size_t bytes() const { return bytes_; }
+
+  // kolo::Error if the device fails.
+  KernelResult measure(KernelForm form, int iterations);
+
+ private:
+  device::Pass pass(KernelForm form) const;
+  void fill(const device::Buffer& buffer, const std::vector<std::byte>& period);
+  double run_kernel_us(KernelForm form);
+  double run_copy_us();
+  std::uint64_t count_wrong(const void* array);
+  std::uint64_t count_wrong(KernelForm form);
+
+  const ElementType type_;
+  const std::size_t bytes_;
+  std::vector<std::byte> expected_;  // one period of the result
+  std::vector<std::byte> fetched_;
+  device::Buffer fresh_, mine_, theirs_, other_;
+  device::OwnStream stream_;
+  device::Event start_, end_;
+};
 
 }  // namespace kolo::bench

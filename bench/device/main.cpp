@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,7 +27,7 @@ constexpr int kWrong = 3;
 
 struct DeviceArguments {
   std::vector<std::string> types = {"float32", "bfloat16", "float8_e4m3", "float8_e5m2"};
-  std::vector<std::string> bytes = {"64M", "256M", "1G"};
+  std::vector<std::string> bytes = {"64M", "256M"};
   std::vector<std::string> forms = {"in_place", "twice"};
   int iterations = 21;
   std::string json;
@@ -46,22 +47,28 @@ KernelForm parse_form(const std::string& name) {
   throw std::invalid_argument("--form: '" + name + "' is none of in_place, apart and twice");
 }
 
-std::string json_line(const KernelRequest& contest, const KernelResult& result) {
+struct KernelRequest {
+  ElementType type = ElementType::kFloat32;
+  KernelForm form = KernelForm::kInPlace;
+  std::size_t bytes = 0;  // per operand
+};
+
+std::string json_line(const KernelRequest& request, int iterations, const KernelResult& result) {
   nlohmann::ordered_json line;
   line["library"] = "kolo";
   line["transport"] = "device";
   line["collective"] = "reduce_kernel";
-  line["algorithm"] = to_string(contest.form);
+  line["algorithm"] = to_string(request.form);
   line["ranks"] = 1;
-  line["bytes"] = contest.bytes;
-  line["iterations"] = contest.iterations;
+  line["bytes"] = request.bytes;
+  line["iterations"] = iterations;
   line["median_us"] = result.kernel_us.median;
   line["p10_us"] = result.kernel_us.p10;
   line["p90_us"] = result.kernel_us.p90;
-  line["algbw_GBps"] = gigabytes_per_second(contest.bytes, result.kernel_us.median);
+  line["algbw_GBps"] = gigabytes_per_second(request.bytes, result.kernel_us.median);
   line["busbw_GBps"] = result.kernel_gigabytes_per_second();
   line["wrong"] = result.wrong;
-  line["type"] = kolo::to_string(contest.type);
+  line["type"] = kolo::to_string(request.type);
   line["op"] = "sum";
   line["copy_us"] = result.copy_us.median;
   line["copy_GBps"] = result.copy_gigabytes_per_second();
@@ -71,17 +78,18 @@ std::string json_line(const KernelRequest& contest, const KernelResult& result) 
   return line.dump();
 }
 
-std::string table_line(const KernelRequest& contest, const KernelResult& result) {
+std::string table_line(const KernelRequest& request, const KernelResult& result) {
   return fmt::format(
       "{:>12} {:>11} {:>9} {:>10.1f} {:>10.1f} {:>10.1f} {:>9.1f} {:>9.1f} {:>8.3f} {:>6}",
-      format_bytes(contest.bytes), kolo::to_string(contest.type), to_string(contest.form),
+      format_bytes(request.bytes), kolo::to_string(request.type), to_string(request.form),
       result.kernel_us.median, result.kernel_us.p10, result.kernel_us.p90,
       result.kernel_gigabytes_per_second(), result.copy_gigabytes_per_second(),
       result.kernel_gigabytes_per_second() / result.copy_gigabytes_per_second(), result.wrong);
 }
 
 // Measures every size, type and form, in that order; returns the number of wrong elements.
-std::uint64_t measure(const std::vector<KernelRequest>& contests, const std::string& json) {
+std::uint64_t measure(const std::vector<KernelRequest>& requests, int iterations,
+                      const std::string& json) {
   warn_about_existing_rows(json);
   JsonLines lines(json);
   std::ostream& table = json == "-" ? std::cerr : std::cout;
@@ -90,39 +98,43 @@ std::uint64_t measure(const std::vector<KernelRequest>& contests, const std::str
                        "bytes", "type", "form", "time us", "p10", "p90", "GB/s", "copy", "of copy",
                        "wrong");
   std::uint64_t wrong = 0;
-  for (const KernelRequest& contest : contests) {
-    const KernelResult result = measure_kernel(contest);
-    table << table_line(contest, result) << std::endl;
-    lines.add(json_line(contest, result));
+  std::optional<KernelArrays> arrays;  // kept for all forms
+  for (const KernelRequest& request : requests) {
+    if (!arrays || arrays->type() != request.type || arrays->bytes() != request.bytes) {
+      arrays.reset();  // first, so that both need not fit
+      arrays.emplace(request.type, request.bytes);
+    }
+    const KernelResult result = arrays->measure(request.form, iterations);
+    table << table_line(request, result) << std::endl;
+    lines.add(json_line(request, iterations, result));
     wrong += result.wrong;
   }
   flush_or_throw(table, "the table");
   return wrong;
 }
 
-std::vector<KernelRequest> contests_of(const DeviceArguments& arguments) {
-  std::vector<KernelRequest> contests;
+std::vector<KernelRequest> requests_of(const DeviceArguments& arguments) {
+  std::vector<KernelRequest> requests;
   for (const std::string& bytes : arguments.bytes) {
     for (const std::string& type : arguments.types) {
       for (const std::string& form : arguments.forms) {
-        KernelRequest contest{parse_type(type), parse_form(form), parse_bytes(bytes),
-                              arguments.iterations};
-        contest.bytes -= contest.bytes % element_bytes(contest.type);
-        if (contest.bytes == 0) throw std::invalid_argument("--bytes: no element in " + bytes);
-        contests.push_back(contest);
+        KernelRequest request{parse_type(type), parse_form(form), parse_bytes(bytes)};
+        request.bytes -= request.bytes % element_bytes(request.type);
+        if (request.bytes == 0) throw std::invalid_argument("--bytes: no element in " + bytes);
+        requests.push_back(request);
       }
     }
   }
-  return contests;
+  return requests;
 }
 
 int run(const DeviceArguments& arguments) {
-  const std::vector<KernelRequest> contests = contests_of(arguments);
+  const std::vector<KernelRequest> requests = requests_of(arguments);
   if (!device::why_unusable().empty()) {
     std::cerr << "kolo-device-bench: no device to measure: " << device::why_unusable() << '\n';
     return kFailed;
   }
-  return measure(contests, arguments.json) == 0 ? 0 : kWrong;
+  return measure(requests, arguments.iterations, arguments.json) == 0 ? 0 : kWrong;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "bench/device/copy_limit.h"
+#include "bench/device/kernel_operands.h"
 #include "bench/device/library_on_device.h"
 #include "bench/limits/run_limit.h"
 #include "bench/measure/measure.h"
@@ -291,4 +292,23 @@ TEST_CASE("only ranks that share a device have a limit") {
   CHECK_FALSE(measure(0, 2));
   std::jthread waiting([&] { CHECK_FALSE(measure(1, 1)); });
   CHECK(measure(0, 1).value_or(0) > 0);
+}
+
+TEST_CASE("operands of the kernel benchmark repeat, and every wrong element is counted") {
+  for (const ElementType type : kElementTypes) {
+    INFO(to_string(type));
+    const std::size_t length = element_bytes(type);
+    const auto one = operand_period(type, 1);
+    const auto other = operand_period(type, 2);
+    CHECK(one != other);
+    std::vector<std::byte> sum(kOperandPeriod);
+    reduce_kernel(type, ReduceOp::kSum)(sum.data(), nullptr, one.data(), other.data(),
+                                        kOperandPeriod / length, 1);
+    std::vector<std::byte> found = sum;
+    found.insert(found.end(), sum.begin(), sum.begin() + 1000 * static_cast<long>(length));
+    CHECK(count_wrong_elements(type, found, sum) == 0);
+    found[0] ^= std::byte{1};
+    found.back() ^= std::byte{1};
+    CHECK(count_wrong_elements(type, found, sum) == 2);
+  }
 }
