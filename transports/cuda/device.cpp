@@ -35,6 +35,11 @@ constexpr const char* kExchange = "cuThreadExchangeStreamCaptureMode";
 // Innermost Entered object of this thread.
 thread_local constinit Device::Entered* innermost = nullptr;
 
+// True if the context is lost: it runs no more work. All later calls return such a code, too.
+bool is_lost(int code) {
+  return code == kDeinitialized || (code >= kIllegalAddress && code <= kLastOfLostContext);
+}
+
 constexpr const char* kMappedAdvice =
     "; another library of this process has it open, or an older mapping there is still in use";
 
@@ -65,21 +70,17 @@ int current_device(Driver& driver) {
 class Device::BesideCapture {
  public:
   explicit BesideCapture(const Device& device)
-      : driver_(*device.driver_),
-        is_needed_(device.entered() == nullptr),
-        code_(is_needed_ ? driver_.exchange_capture_mode(&mode_) : kSuccess) {}
+      : driver_(*device.driver_), has_changed_(driver_.exchange_capture_mode(&mode_) == kSuccess) {}
   ~BesideCapture() {
-    if (is_needed_ && code_ == kSuccess) driver_.exchange_capture_mode(&mode_);
+    if (has_changed_) driver_.exchange_capture_mode(&mode_);
   }
-  int code() const { return code_; }
   BesideCapture(const BesideCapture&) = delete;
   BesideCapture& operator=(const BesideCapture&) = delete;
 
  private:
   Driver& driver_;
   int mode_ = kRelaxedCapture;
-  const bool is_needed_;
-  const int code_;
+  const bool has_changed_;
 };
 
 Device::Entered::Entered(const Device& device)
@@ -469,16 +470,16 @@ void Device::record(Event event, Stream stream) const {
 }
 
 bool Device::has_come(Event event) const {
-  const BesideCapture beside(*this);
-  check_call(beside.code(), kExchange);
+  const Entered here(*this);
   const int code = driver_->query_event(event);
   if (code != kNotReady) check_call(code, "cuEventQuery");
   return code != kNotReady;
 }
 
-bool Device::is_done(Event event) const {
-  const BesideCapture beside(*this);
-  return driver_->query_event(event) != kNotReady;
+bool Device::is_done(Event event) const noexcept {
+  int code = kNotReady;
+  clean_up([&] { code = driver_->query_event(event); });
+  return code == kSuccess || is_lost(code);
 }
 
 void Device::wait_for(Event event, Stream stream) const {

@@ -140,8 +140,9 @@ class Device {
   void destroy_event(Event event) const noexcept;
   void record(Event event, Stream stream) const;
   bool has_come(Event event) const;  // Error kSystem if the work before it failed
-  bool is_done(
-      Event event) const;  // also true if the driver has lost the event: nothing will follow
+  // True if the work before it is done, or the context is lost, which ends all work. Any other
+  // error does not end the work, so its memory is still in use.
+  bool is_done(Event event) const noexcept;
   void wait_for(Event event, Stream stream) const;
 
  private:

@@ -22,6 +22,7 @@ enum Result : int {
   kSuccess = 0,
   kInvalidValue = 1,
   kOutOfMemory = 2,
+  kDeinitialized = 4,
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidContext = 201,
@@ -33,6 +34,7 @@ enum Result : int {
   kPeerAccessAlreadyEnabled = 704,
   kContextIsDestroyed = 709,
   kLaunchFailed = 719,
+  kLastOfLostContext = 720,  // 700 to 720 stay, and end all work of the context
   kNotPermitted = 800,
   kNotSupported = 801,
   kSystemDriverMismatch = 803,

@@ -90,7 +90,7 @@ void MachineMemory::wait() {
   driver_->create_event(&event, 0);
   driver_->record_event(event, stream_);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (driver_->query_event(event) == cuda::kNotReady) {
+  while (!driver_->has_reached(event)) {
     if (std::chrono::steady_clock::now() > deadline)
       throw std::runtime_error("a stream does not come to its end");
     std::this_thread::yield();

@@ -113,7 +113,7 @@ bool comes_to_its_end(FakeDriver& driver, kolo::cuda::Stream stream) {
   driver.create_event(&event, 0);
   driver.record_event(event, stream);
   const kolo::Deadline until = kolo::Clock::now() + kPatience;
-  while (driver.query_event(event) == kolo::cuda::kNotReady) {
+  while (!driver.has_reached(event)) {
     if (kolo::Clock::now() > until) return false;
     std::this_thread::yield();
   }

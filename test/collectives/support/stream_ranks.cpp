@@ -48,7 +48,7 @@ void wait_for_end(FakeDriver& driver, cuda::Stream of, const std::function<void(
   driver.create_event(&event, 0);
   driver.record_event(event, of);
   const Deadline deadline = Clock::now() + kPatience;
-  while (driver.query_event(event) == cuda::kNotReady) {
+  while (!driver.has_reached(event)) {
     meanwhile();
     std::this_thread::yield();
     expect(Clock::now() < deadline, "a stream does not come to its end");

@@ -193,6 +193,40 @@ TEST_CASE(
   device.unregister_host(words);
 }
 
+TEST_CASE("an event that the driver cannot query is done only if the context is lost") {
+  FakeMachine machine;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  alignas(8) std::byte words[8] = {};
+  const Address word = device.register_host(words);
+  const Stream stream = driver->make_stream();
+  const Event event = device.make_event();
+  device.wait_until_at_least(word, 1, stream);
+  device.record(event, stream);
+  for (const int code : {201, 400, 900, 907, 999, 699, 721}) {
+    INFO(code);
+    driver->fail("query_event", code);
+    CHECK_FALSE(device.is_done(event));
+    driver->fail("query_event", code);
+    CHECK_THROWS_WITH(device.has_come(event), ContainsSubstring("cuEventQuery on device 0"));
+  }
+  for (const int code : {4, 700, 709, 719, 720}) {
+    INFO(code);
+    driver->fail("query_event", code);
+    CHECK(device.is_done(event));
+  }
+  driver->fail("push_context", 999);
+  CHECK_FALSE(device.is_done(event));
+  CHECK_FALSE(device.is_done(event));
+  CHECK_FALSE(device.has_come(event));
+  device.write(word, 1, driver->make_stream());
+  CHECK(device.is_done(event));
+  CHECK(device.has_come(event));
+  device.destroy_event(event);
+  device.unregister_host(words);
+  CHECK(machine.violations().empty());
+}
+
 // Calls every function of Device once, from the first to the last.
 static void do_everything(const std::shared_ptr<FakeDriver>& driver, Stream stream) {
   const Device device(driver, 0);

@@ -151,6 +151,9 @@ class FakeDriver final : public cuda::Driver {
   int call_other(const std::string& function);
   void require_beside_capture(const std::string& function);
 
+  // True if the event's stream has reached it.
+  bool has_reached(cuda::Event event);
+
   // A kernel in the order of the stream. It gets the memory at the addresses, which must belong to
   // the process for their bytes; null stays null.
   struct Operand {

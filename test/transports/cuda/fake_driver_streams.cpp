@@ -146,6 +146,7 @@ int FakeDriver::record_event(cuda::Event event, cuda::Stream stream) {
 
 int FakeDriver::query_event(cuda::Event event) {
   KOLO_ENTER("query_event")
+  if (played::pushed_device() < 0) return cuda::kInvalidContext;
   machine_.run_if_at_once();
   const auto* const queried = static_cast<Event*>(event);
   if (queried->capture != 0) {
@@ -153,6 +154,13 @@ int FakeDriver::query_event(cuda::Event event) {
     return played::kCapturedEvent;
   }
   return queried->done == queried->recorded ? 0 : cuda::kNotReady;
+}
+
+bool FakeDriver::has_reached(cuda::Event event) {
+  const std::lock_guard lock(machine_.mutex_);
+  machine_.run_if_at_once();
+  const auto* const reached = static_cast<Event*>(event);
+  return reached->done == reached->recorded;
 }
 
 int FakeDriver::wait_event(cuda::Stream stream, cuda::Event event) {
