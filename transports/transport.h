@@ -110,7 +110,9 @@ struct WaitStatistics {
 // work of the last one without its stream. A transport that needs no brackets ignores them.
 //
 // Slots: reserve, commit, view and release use slots, whose places are known without the peer. So
-// the host does not wait for the peer.
+// the host does not wait for the peer, unless its streams are far behind: a queue of the driver is
+// finite. A host that has enqueued some hundred segments ahead of the device must make progress
+// before it enqueues more, and reserve and view return null (call again after progress).
 //
 // Direct: with can_send(), memory also goes straight: the receiver's stream reads it where it lies.
 // Its host must know the place, so receive and view_sent return "not now" until the peer's host has
@@ -118,9 +120,7 @@ struct WaitStatistics {
 // or view_sent, a committed one by view. Memory that the peer cannot reach goes through slots
 // automatically. Host memory that no device reaches is not allowed.
 //
-// If hosts carry the data (base/staged.h), streams advance as their hosts make progress. A host
-// that has enqueued hundreds of operations ahead of the device must make progress before it
-// enqueues more. There reserve and view also return "not now" (null; call again after progress).
+// If hosts carry the data (base/staged.h), streams advance as their hosts make progress.
 class StreamChannel {
  public:
   virtual ~StreamChannel() = default;

@@ -48,7 +48,7 @@ class Pair {
         device_.open(peers_device_.export_memory(peers_slots_), kSlotsBytes, "rank 1");
     link_.mapping = link_.their_slots;
     link_.segment_bytes = kSegment;
-    channel_ = std::make_unique<DeviceChannel>(device_, exports_, link_);
+    channel_ = std::make_unique<DeviceChannel>(device_, exports_, backlog_, link_);
     stream_ = driver_->make_stream();
     for (std::byte*& each : peers_memory_) each = peers_device_.allocate(kLongest);
     memory_ = device_.allocate(kLongest);
@@ -245,6 +245,7 @@ class Pair {
   RegisteredWords own_words_{device_, words()};
   RegisteredWords their_words_{device_, words()};
   IpcExports exports_{device_};
+  Backlog backlog_{device_};
   IpcExports peers_exports_{peers_device_};
   Link link_;
   std::byte* peers_slots_ = nullptr;

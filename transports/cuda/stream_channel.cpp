@@ -19,9 +19,11 @@ constexpr std::size_t kMostImports = 64;
 
 }  // namespace
 
-DeviceChannel::DeviceChannel(const Device& device, IpcExports& exports, const Link& link)
+DeviceChannel::DeviceChannel(const Device& device, IpcExports& exports, Backlog& backlog,
+                             const Link& link)
     : device_(device),
       exports_(exports),
+      backlog_(backlog),
       link_(link),
       batches_(device),
       imports_(device, fmt::format("rank {}", link.peer), link.is_same_process, kMostImports,
@@ -121,8 +123,15 @@ void DeviceChannel::end(void* stream) {
 
 // --- pieces ---
 
+bool DeviceChannel::is_full() {
+  const bool is_full = backlog_.is_full();
+  has_said_not_now_ |= is_full;
+  return is_full;
+}
+
 void DeviceChannel::wait_for_slot(void* stream) {
   fail_if_lost("send to", true);
+  on_device([&] { backlog_.add(stream); });
   if (sent_ < link_.slots) return;
   waits_for_freed_ = sent_ + 1 - link_.slots;
   on_device(
@@ -146,7 +155,10 @@ void DeviceChannel::has_sent() {
 void DeviceChannel::wait_for_arrival(void* stream, std::uint64_t pieces) {
   fail_if_lost("receive from", link_.own->arrived.load(std::memory_order_acquire) < pieces);
   waits_for_arrived_ = pieces;
-  on_device([&] { device_.wait_until_at_least(link_.own_words + kArrived, pieces, stream); });
+  on_device([&] {
+    backlog_.add(stream);
+    device_.wait_until_at_least(link_.own_words + kArrived, pieces, stream);
+  });
 }
 
 void DeviceChannel::publish_freed(void* stream) {
@@ -178,6 +190,7 @@ std::byte* DeviceChannel::reserve(void* stream, std::size_t bytes) {
     has_said_not_now_ |= place == nullptr;
     if (place == nullptr) return nullptr;
   } else {
+    if (is_full()) return nullptr;
     wait_for_slot(stream);
   }
   is_reserved_ = true;
@@ -207,6 +220,7 @@ const std::byte* DeviceChannel::view(void* stream, std::size_t bytes) {
   if (captured_.is_begun()) {
     viewed_at_ = on_captured([&] { return captured_.view(); });
   } else {
+    if (is_full()) return nullptr;
     wait_for_arrival(stream, taken_ + 1);
     viewed_at_ = slot(link_.own_slots, taken_);
   }
@@ -241,6 +255,7 @@ bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned
   check(!is_reserved_, "send() before the slot reserved last was committed");
   check((flags & kAnswered) == 0, "a stream's segments are not answered");
   fail_if_lost("send to", true);
+  if (is_full()) return false;
   if (announced_ - link_.own->read.load(std::memory_order_acquire) >= kAnnouncements) {
     has_said_not_now_ = true;
     return false;
@@ -327,7 +342,7 @@ bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
         "receive on a stream into host memory that no device reaches: register it with the driver, "
         "or use the channel's own receive");
   Announcement announcement;
-  if (!find_announcement(announcement, into.size())) return false;
+  if (is_full() || !find_announcement(announcement, into.size())) return false;
   if (announcement.is_straight == 0) {
     take_announcement();
     receive_through_slots(stream, into);
@@ -348,7 +363,7 @@ const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
   require_slots("view_sent");
   if (is_viewing_) return viewed_at_;
   Announcement announcement;
-  if (!find_announcement(announcement, bytes)) return nullptr;
+  if (is_full() || !find_announcement(announcement, bytes)) return nullptr;
   std::byte* mapped = nullptr;
   if (announcement.is_straight != 0) {
     mapped = map_straight(announcement.place, bytes);

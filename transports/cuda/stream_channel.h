@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "transports/cuda/backlog.h"
 #include "transports/cuda/batches.h"
 #include "transports/cuda/captured_channel.h"
 #include "transports/cuda/device.h"
@@ -40,7 +41,8 @@ namespace kolo::cuda {
 
 class DeviceChannel final : public StreamChannel {
  public:
-  DeviceChannel(const Device& device, IpcExports& exports, const Link& link);
+  // `backlog`: of all channels of this rank.
+  DeviceChannel(const Device& device, IpcExports& exports, Backlog& backlog, const Link& link);
   ~DeviceChannel() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -103,6 +105,7 @@ class DeviceChannel final : public StreamChannel {
   void require_open();
   void require_batch(void* stream);
   void fail_if_lost(const char* operation, bool is_hopeless);
+  bool is_full();
   void wait_for_slot(void* stream);
   void publish_arrived(void* stream);
   Stream sending(void* stream);
@@ -119,6 +122,7 @@ class DeviceChannel final : public StreamChannel {
 
   const Device& device_;
   IpcExports& exports_;
+  Backlog& backlog_;
   const Link link_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;

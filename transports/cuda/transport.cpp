@@ -31,8 +31,8 @@ constexpr unsigned kProgressPerLook = 64;
 class CudaChannel final : public decorators::ForwardingChannel {
  public:
   CudaChannel(Channel& host, const cuda::Device& device, IpcExports& exports,
-              const cuda::Link& link)
-      : ForwardingChannel(host), stream_(device, exports, link) {}
+              cuda::Backlog& backlog, const cuda::Link& link)
+      : ForwardingChannel(host), stream_(device, exports, backlog, link) {}
 
   const ChannelStatistics& statistics() const override {
     statistics_ = ForwardingChannel::statistics();
@@ -55,10 +55,11 @@ class CudaChannel final : public decorators::ForwardingChannel {
 // Objects that streams use; they may outlive the transport.
 struct InUse final : cuda::KeptUntilExit {
   explicit InUse(std::unique_ptr<cuda::BootstrapResult> all)
-      : met(std::move(all)), exports(*met->device) {}
+      : met(std::move(all)), exports(*met->device), backlog(*met->device) {}
 
   std::unique_ptr<cuda::BootstrapResult> met;
   IpcExports exports;
+  cuda::Backlog backlog;
   std::vector<std::unique_ptr<CudaChannel>> channels;
 };
 
@@ -70,13 +71,12 @@ class CudaTransport final : public Transport {
         host_(std::move(host)),
         in_use_(std::make_unique<InUse>(std::move(met))),
         met_(*in_use_->met),
-        exports_(in_use_->exports),
         channels_(in_use_->channels) {
     for (int peer = 0; peer < size(); ++peer) {
-      channels_.push_back(peer == rank()
-                              ? nullptr
-                              : std::make_unique<CudaChannel>(host_->channel(peer), *met_.device,
-                                                              exports_, link(peer)));
+      channels_.push_back(peer == rank() ? nullptr
+                                         : std::make_unique<CudaChannel>(
+                                               host_->channel(peer), *met_.device, in_use_->exports,
+                                               in_use_->backlog, link(peer)));
     }
   }
 
@@ -205,7 +205,6 @@ class CudaTransport final : public Transport {
   std::unique_ptr<Transport> host_;
   std::unique_ptr<InUse> in_use_;
   cuda::BootstrapResult& met_;
-  IpcExports& exports_;
   std::vector<std::unique_ptr<CudaChannel>>& channels_;
   unsigned calls_ = 0;
   bool is_quiesced_ = false;

@@ -14,6 +14,9 @@
 // the process that made it, and a stream used after its end. A handle that is already open in the
 // context gives kAlreadyMapped, as in practice. So does a handle of memory that replaces memory
 // which is still open: in the same bytes, or in the same block, which small allocations share.
+//
+// A call that could block on a device is a violation, too, since no peer can end the wait of a test
+// with one thread: work for a stream whose queue is full.
 #pragma once
 
 #include <atomic>
@@ -50,6 +53,7 @@ struct FakeStream {
   int device = -1;  // -1: the default stream of any device
   std::deque<FakeWork> queue;
   bool is_destroyed = false;
+  bool is_overfull = false;
   FakeGraph* capture = nullptr;  // receives the work during a capture
   bool is_created = false;       // by create_stream, so it must be destroyed
 };
@@ -88,6 +92,7 @@ class FakeMachine {
   std::string absent;  // the error if there is no driver
   std::size_t bytes_per_device = std::size_t{1} << 30;
   std::size_t block_bytes = std::size_t{2} << 20;  // shared by small allocations
+  std::size_t most_pending = 1024;  // work of a stream that may wait; a graph's launch is one
 
  private:
   friend class FakeDriver;
@@ -258,6 +263,7 @@ class FakeDriver final : public cuda::Driver {
   int wait_in_capture(FakeStream& stream, const Event& event);
   // Adds work to a stream, or to the graph into which it is captured.
   void give(FakeStream& stream, std::function<bool()> work);
+  void require_room(FakeStream& stream);
   FakeStream* stream_of(cuda::Stream stream);
   // Null also if it belongs to a device other than the current context's.
   FakeStream* stream_here(cuda::Stream stream);

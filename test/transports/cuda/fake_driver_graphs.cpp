@@ -39,7 +39,8 @@ void FakeDriver::replay(const FakeGraph& graph, cuda::Stream stream) {
   const std::lock_guard lock(machine_.mutex_);
   FakeStream* const queue = stream_of(stream);
   if (queue == nullptr) return;
-  for (const FakeWork& work : graph.work) give(*queue, work.try_run);
+  require_room(*queue);
+  for (const FakeWork& work : graph.work) queue->queue.push_back(work);
   machine_.run_if_at_once();
 }
 
@@ -72,8 +73,17 @@ void FakeDriver::give(FakeStream& stream, std::function<bool()> work) {
   if (stream.capture != nullptr) {
     stream.capture->work.push_back({std::move(work)});
   } else {
+    require_room(stream);
     stream.queue.push_back({std::move(work)});
   }
+}
+
+// On a device the call would block until the stream has done some of its work.
+void FakeDriver::require_room(FakeStream& stream) {
+  if (stream.queue.size() < machine_.most_pending || stream.is_overfull) return;
+  machine_.run_locked();
+  stream.is_overfull = stream.queue.size() >= machine_.most_pending;
+  if (stream.is_overfull) violate("more work for a stream whose queue is full and blocked");
 }
 
 // The recorded order of calls already satisfies the graph, so no wait is needed.

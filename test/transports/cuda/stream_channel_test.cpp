@@ -5,6 +5,7 @@
 
 #include "test/support/catch.h"
 #include "test/transports/cuda/fake_ranks.h"
+#include "transports/cuda/backlog.h"
 #include "transports/error.h"
 
 using namespace kolo;
@@ -165,6 +166,40 @@ TEST_CASE("drain() makes the stream wait until the peer has read the lent memory
   pair.end();
 }
 
+TEST_CASE("a host far ahead of its peer must retry later, and no queue of the driver overflows") {
+  Pair pair;
+  StreamChannel& out = pair.to_other(0);
+  StreamChannel& in = pair.to_other(1);
+  std::byte* const memory[] = {pair.memory(0, 64, 0), pair.memory(1, 64, 0)};
+  int sent = 0;
+  for (; sent < 2000 && out.reserve(pair.streams[0], 8) != nullptr; ++sent)
+    out.commit(pair.streams[0], kPlain);
+  CHECK(sent == 2 * cuda::Backlog::kMarkEvery);
+  CHECK_FALSE(pair.ranks[0].transport->arm());  // there would be no wake-up
+  CHECK_FALSE(out.send(pair.streams[0], {memory[0], 64}, kPlain));
+  CHECK(out.view(pair.streams[0], 8) == nullptr);
+  for (int taken = 0; taken < sent; ++taken) {
+    REQUIRE(in.view(pair.streams[1], 8) != nullptr);
+    in.release(pair.streams[1]);
+  }
+  CHECK(pair.machine.run());
+  for (int i = 0; i < 8; ++i) {
+    REQUIRE(out.reserve(pair.streams[0], 8) != nullptr);
+    out.commit(pair.streams[0], kPlain);
+  }
+  int taken = 0;
+  for (; taken < 2000 && in.view(pair.streams[1], 8) != nullptr; ++taken)
+    in.release(pair.streams[1]);
+  CHECK(taken >= 2 * cuda::Backlog::kMarkEvery);
+  CHECK(taken <= 3 * cuda::Backlog::kMarkEvery);
+  REQUIRE(out.send(pair.streams[0], {memory[0], 64}, kPlain));
+  CHECK_FALSE(in.receive(pair.streams[1], {memory[1], 64}, kPlain));
+  CHECK(in.view_sent(pair.streams[1], 64) == nullptr);
+  pair.end();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+}
+
 TEST_CASE("announcements are bounded: the host must retry later") {
   Pair pair;
   std::byte* const from = pair.memory(0, 64, 0);
@@ -305,13 +340,12 @@ TEST_CASE(
   CHECK(is_equal(seen, eight, 8));
   pair.to_other(1).release(pair.streams[1]);
   pair.to_other(1).end(pair.streams[1]);
+  pair.to_other(1).begin(pair.streams[1]);
   const auto lost = error_of([&] {
     const auto until = Clock::now() + std::chrono::seconds(60);
     while (Clock::now() < until) {
-      pair.to_other(1).begin(pair.streams[1]);
-      pair.to_other(1).reserve(pair.streams[1], 0);
-      pair.to_other(1).commit(pair.streams[1], kPlain);
-      pair.to_other(1).end(pair.streams[1]);
+      if (pair.to_other(1).reserve(pair.streams[1], 0) != nullptr)
+        pair.to_other(1).commit(pair.streams[1], kPlain);
       pair.ranks[1].transport->progress();
     }
   });
