@@ -60,6 +60,7 @@ void CapturedChannel::have_slots() {
     throw;
   }
   slots_ = made;
+  is_used_.store(true, std::memory_order_release);
   link_.theirs->has_captured_slots.store(1, std::memory_order_release);
 }
 

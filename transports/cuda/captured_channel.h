@@ -32,6 +32,7 @@
 // Threading: one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -66,11 +67,13 @@ class CapturedChannel {
   // --- end of the channel ---
 
   // True if anything has been captured, so a replay may start at any time.
-  bool is_used() const { return slots_ != nullptr; }
+  // Safe from any thread.
+  bool is_used() const { return is_used_.load(std::memory_order_acquire); }
   // True if the stream of a replay is between begin and end.
   bool is_at_work() const noexcept;
   // True if a replay waits for a write that will never come, since the peer has ended and all its
-  // writes have arrived. `has_finished`: the peer had ended all replays that it began.
+  // writes have arrived. `has_finished`: the peer had ended all replays that it began. Safe from
+  // any thread, as is free_streams().
   bool is_hopeless(bool has_finished) const noexcept;
   void free_streams() noexcept;
   void unmap() noexcept;
@@ -88,6 +91,7 @@ class CapturedChannel {
   const Device& device_;
   const Link& link_;
   std::byte* slots_ = nullptr;
+  std::atomic<bool> is_used_ = false;
   std::byte* their_slots_ = nullptr;
   std::byte* mapping_ = nullptr;
   bool slots_are_free_ = true;

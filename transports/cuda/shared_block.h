@@ -60,6 +60,9 @@ struct Block {
   alignas(64) std::atomic<std::uint64_t> read;        // announcements of the owner that it has read
   alignas(64) std::atomic<std::uint32_t> is_closing;  // a Closing: the peer sends and takes no more
   std::atomic<std::uint32_t> has_closed;  // the peer has unmapped all memory of the owner
+  // The rank, plus 1, that the peer has lost: its streams no longer wait for that rank, and their
+  // data may be wrong. 0: none.
+  std::atomic<std::uint32_t> lost;
   alignas(64) std::array<Announcement, kAnnouncements> ring;
   CapturedWords captured;
   alignas(64) Exported captured_slots;            // of the peer, for the owner's pieces

@@ -89,7 +89,7 @@ void DeviceChannel::require_slots(const char* operation) const {
 
 void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
   const auto closing = static_cast<Closing>(link_.own->is_closing.load(std::memory_order_acquire));
-  if (closing == Closing::kNot && !is_peer_dead_) return;
+  if (closing == Closing::kNot && !is_peer_dead_.load(std::memory_order_acquire)) return;
   if (!is_hopeless && closing != Closing::kAborted) return;
   throw Error(ErrorCode::kPeerLost, link_.peer,
               fmt::format("rank {}: cannot {} rank {} on a stream (cuda_ipc): {}; see the output "
@@ -100,6 +100,26 @@ void DeviceChannel::fail_if_lost(const char* operation, bool is_hopeless) {
                               ? "it has closed its transport"
                               : "it closed its transport while its streams were at work",
                           link_.peer));
+}
+
+// A freed word has a value above all counts, and is_broken_ was set before.
+bool DeviceChannel::lacks_arrived(std::uint64_t pieces) const noexcept {
+  return link_.own->arrived.load(std::memory_order_acquire) < pieces || is_broken_.load();
+}
+
+bool DeviceChannel::lacks_freed(std::uint64_t pieces) const noexcept {
+  return link_.own->freed.load(std::memory_order_acquire) < pieces || is_broken_.load();
+}
+
+void DeviceChannel::require_whole() {
+  fail_if_lost("trust the data from", is_broken_.load());
+  const std::uint32_t lost = link_.own->lost.load(std::memory_order_acquire);
+  if (lost == 0) return;
+  throw Error(
+      ErrorCode::kPeerLost, static_cast<int>(lost) - 1,
+      fmt::format("rank {}: cannot trust the data from rank {} on a stream (cuda_ipc): rank "
+                  "{} has ended, and rank {} waited for it; see the output of rank {}",
+                  link_.rank, link_.peer, lost - 1, link_.peer, lost - 1));
 }
 
 void DeviceChannel::begin(void* stream) {
@@ -133,9 +153,9 @@ void DeviceChannel::wait_for_slot(void* stream) {
   fail_if_lost("send to", true);
   on_device([&] { backlog_.add(stream); });
   if (sent_ < link_.slots) return;
-  waits_for_freed_ = sent_ + 1 - link_.slots;
-  on_device(
-      [&] { device_.wait_until_at_least(link_.own_words + kFreed, waits_for_freed_, stream); });
+  const std::uint64_t pieces = sent_ + 1 - link_.slots;
+  waits_for_freed_.store(pieces);
+  on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, pieces, stream); });
 }
 
 void DeviceChannel::publish_arrived(void* stream) {
@@ -153,8 +173,8 @@ void DeviceChannel::has_sent() {
 }
 
 void DeviceChannel::wait_for_arrival(void* stream, std::uint64_t pieces) {
-  fail_if_lost("receive from", link_.own->arrived.load(std::memory_order_acquire) < pieces);
-  waits_for_arrived_ = pieces;
+  fail_if_lost("receive from", lacks_arrived(pieces));
+  waits_for_arrived_.store(pieces);
   on_device([&] {
     backlog_.add(stream);
     device_.wait_until_at_least(link_.own_words + kArrived, pieces, stream);
@@ -404,8 +424,8 @@ void DeviceChannel::drain(void* stream) {
   if (captured_.is_begun()) return on_captured([&] { captured_.drain(); });
   if (aside_) on_device([&] { aside_->finish(stream); });
   if (lent_ == 0) return;
-  fail_if_lost("drain the data sent to", link_.own->freed.load(std::memory_order_acquire) < lent_);
-  waits_for_freed_ = std::max(waits_for_freed_, lent_);
+  fail_if_lost("drain the data sent to", lacks_freed(lent_));
+  waits_for_freed_.store(std::max(waits_for_freed_.load(), lent_));
   on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
 }
 
@@ -414,22 +434,39 @@ void DeviceChannel::drain(void* stream) {
 // A peer that closed after all its work was done has written everything it ever will.
 void DeviceChannel::look_after_peer() {
   if (is_closed_) return;
-  const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 || is_peer_dead_;
+  const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 ||
+                       is_peer_dead_.load(std::memory_order_acquire);
   if (!is_gone) return;
   const auto closing = static_cast<Closing>(link_.own->is_closing.load(std::memory_order_acquire));
   if (captured_.is_used() && captured_.is_hopeless(closing == Closing::kDone))
     fail_if_lost("replay with", true);
+  if (is_broken_.load()) fail_if_lost("go on with", true);
   if (!batches_.is_begun() && has_finished()) {
     if (!captured_.is_used()) unmap();
     return;
   }
-  fail_if_lost("go on with",
-               link_.own->arrived.load(std::memory_order_acquire) < waits_for_arrived_ ||
-                   link_.own->freed.load(std::memory_order_acquire) < waits_for_freed_);
+  fail_if_lost("go on with", lacks_arrived(waits_for_arrived_) || lacks_freed(waits_for_freed_));
+}
+
+bool DeviceChannel::is_hopeless() const noexcept {
+  const auto closing = static_cast<Closing>(link_.own->is_closing.load(std::memory_order_acquire));
+  if (closing == Closing::kNot && !is_peer_dead_.load(std::memory_order_acquire)) return false;
+  return lacks_arrived(waits_for_arrived_) || lacks_freed(waits_for_freed_) ||
+         (captured_.is_used() && captured_.is_hopeless(closing == Closing::kDone));
+}
+
+void DeviceChannel::tell_of_loss(int lost) noexcept {
+  link_.theirs->lost.store(static_cast<std::uint32_t>(lost) + 1, std::memory_order_release);
+}
+
+void DeviceChannel::break_off() noexcept {
+  is_broken_.store(true);
+  free_streams();
 }
 
 bool DeviceChannel::is_peer_gone() const {
-  return is_peer_dead_ || link_.own->has_closed.load(std::memory_order_acquire) != 0;
+  return is_peer_dead_.load(std::memory_order_acquire) ||
+         link_.own->has_closed.load(std::memory_order_acquire) != 0;
 }
 
 void DeviceChannel::close(bool is_all_done) noexcept {

@@ -59,7 +59,7 @@ class DeviceChannel final : public StreamChannel {
   bool receive(void* stream, std::span<std::byte> into, unsigned flags) override;
   const std::byte* view_sent(void* stream, std::size_t bytes) override;
   void drain(void* stream) override;
-  void require_whole() override { fail_if_lost("trust the data from", false); }
+  void require_whole() override;
   std::string why_not_captured() const override { return ""; }
 
   // --- for the transport ---
@@ -70,11 +70,12 @@ class DeviceChannel final : public StreamChannel {
 
   // Error kPeerLost if streams wait for data that a closed or dead peer never sent.
   void look_after_peer();
-  void lose_peer() { is_peer_dead_ = true; }
   bool is_peer_gone() const;  // it has unmapped all memory of this rank
 
-  // No work of this channel is in flight.
-  bool is_done() const noexcept { return !batches_.is_begun() && has_finished() && has_replayed(); }
+  // No work of this channel is in flight, and all of it was whole.
+  bool is_done() const noexcept {
+    return !batches_.is_begun() && has_finished() && has_replayed() && !is_broken_.load();
+  }
   // Closes the channel: every later call throws. Tells the peer, and also whether all streams of
   // this rank were done, on all channels.
   void close(bool is_all_done) noexcept;
@@ -91,6 +92,18 @@ class DeviceChannel final : public StreamChannel {
   // Unmaps all memory of the peer, and tells the peer.
   void unmap() noexcept;
 
+  // --- for the watcher's thread (peer_watcher.h), until the channel is destroyed ---
+
+  int peer() const { return link_.peer; }
+  // The peer's process has ended, or its transport is destroyed.
+  void lose_peer() noexcept { is_peer_dead_.store(true, std::memory_order_release); }
+  // A stream waits for a write that will never come, since the peer has closed or ended.
+  bool is_hopeless() const noexcept;
+  // Tells the peer that data of this rank may be wrong, since rank `lost` has ended.
+  void tell_of_loss(int lost) noexcept;
+  // Frees the waiting streams. Every later call throws.
+  void break_off() noexcept;
+
  private:
   enum class Place { kSlot, kLanding, kMapped };
 
@@ -105,6 +118,8 @@ class DeviceChannel final : public StreamChannel {
   void require_open();
   void require_batch(void* stream);
   void fail_if_lost(const char* operation, bool is_hopeless);
+  bool lacks_arrived(std::uint64_t pieces) const noexcept;
+  bool lacks_freed(std::uint64_t pieces) const noexcept;
   bool is_full();
   void wait_for_slot(void* stream);
   void publish_arrived(void* stream);
@@ -147,8 +162,8 @@ class DeviceChannel final : public StreamChannel {
   std::size_t viewed_bytes_ = 0;
   const std::byte* viewed_at_ = nullptr;
 
-  std::uint64_t waits_for_arrived_ = 0;  // the highest value that a stream waits for
-  std::uint64_t waits_for_freed_ = 0;
+  std::atomic<std::uint64_t> waits_for_arrived_ = 0;  // the highest value that a stream waits for
+  std::atomic<std::uint64_t> waits_for_freed_ = 0;
 
   std::vector<std::byte*> landings_;  // device memory for long segments; the last one is in use
   std::size_t landing_bytes_ = 0;
@@ -156,7 +171,8 @@ class DeviceChannel final : public StreamChannel {
   std::string why_dead_;
   bool is_closed_ = false;
   bool is_unmapped_ = false;
-  bool is_peer_dead_ = false;
+  std::atomic<bool> is_peer_dead_ = false;
+  std::atomic<bool> is_broken_ = false;  // streams were freed from waits for the peer
   bool has_said_not_now_ = false;
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +12,7 @@
 #include "transports/cuda/chosen_device.h"
 #include "transports/cuda/library.h"
 #include "transports/cuda/peer_access.h"
+#include "transports/cuda/peer_watcher.h"
 #include "transports/cuda/shutdown.h"
 #include "transports/cuda/stream_channel.h"
 #include "transports/decorators/forwarding.h"
@@ -78,6 +79,7 @@ class CudaTransport final : public Transport {
                                                host_->channel(peer), *met_.device, in_use_->exports,
                                                in_use_->backlog, link(peer)));
     }
+    if (size() > 1) watcher_.emplace(watched());
   }
 
   ~CudaTransport() override {
@@ -125,6 +127,7 @@ class CudaTransport final : public Transport {
     for (const auto& channel : channels_) {
       if (channel) channel->device_channel().close(is_all_done);
     }
+    wake_watchers();
     const bool is_idle = cuda::wait_for_end(patience_, [this] {
       bool has_finished = true;
       for (const auto& channel : channels_) {
@@ -159,8 +162,7 @@ class CudaTransport final : public Transport {
     }
   }
 
-  bool are_peers_gone() {
-    listen_to_peers();
+  bool are_peers_gone() const {
     return std::ranges::all_of(channels_, [](auto& channel) {
       return !channel || channel->device_channel().is_peer_gone();
     });
@@ -182,22 +184,25 @@ class CudaTransport final : public Transport {
 
   void look_after_peers() {
     if (is_quiesced_) return;
-    listen_to_peers();
     for (const auto& channel : channels_) {
       if (channel) channel->device_channel().look_after_peer();
     }
   }
 
-  // A peer's socket closes when its process ends.
-  void listen_to_peers() {
-    for (int peer = 0; peer < size(); ++peer) {
-      auto& accepted = met_.peers[static_cast<std::size_t>(peer)].accepted;
-      if (!accepted.is_open()) continue;
-      std::array<std::byte, 8> nothing{};
-      if (posix::receive_message(accepted.get(), nothing).what != posix::Received::kClosed)
-        continue;
-      accepted.close();
-      channels_[static_cast<std::size_t>(peer)]->device_channel().lose_peer();
+  std::vector<cuda::PeerWatcher::Peer> watched() const {
+    std::vector<cuda::PeerWatcher::Peer> peers;
+    for (std::size_t peer = 0; peer < channels_.size(); ++peer) {
+      if (channels_[peer])
+        peers.push_back({met_.peers[peer].accepted.get(), &channels_[peer]->device_channel()});
+    }
+    return peers;
+  }
+
+  // The peers' watchers see the end of this transport in the shared words, once they look.
+  void wake_watchers() const noexcept {
+    constexpr std::array<std::byte, 1> kNotice{};
+    for (const auto& peer : met_.peers) {
+      if (peer.called.is_open()) posix::send_message(peer.called.get(), kNotice);
     }
   }
 
@@ -209,6 +214,7 @@ class CudaTransport final : public Transport {
   unsigned calls_ = 0;
   bool is_quiesced_ = false;
   bool is_stuck_ = false;
+  std::optional<cuda::PeerWatcher> watcher_;  // ends before all that it watches
 };
 
 std::string why_no_driver() { return cuda::why_unusable(*cuda::installed_driver()); }

@@ -128,9 +128,10 @@ TEST_CASE("a rank that ends while streams wait for it is named, and the streams 
   }
 }
 
-TEST_CASE("a progress thread releases streams while no thread calls") {
+TEST_CASE("streams are released while no thread calls, with and without a progress thread") {
+  const bool has_thread = GENERATE(true, false);
   StreamJob job = job_of(2);
-  job.options.progress_thread = true;
+  job.options.progress_thread = has_thread;
   std::promise<void> is_given;
   const auto outcomes = try_stream_ranks(job, [&](const StreamRank& rank) {
     if (rank.communicator.rank() == 1) {

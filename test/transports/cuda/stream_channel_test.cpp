@@ -357,6 +357,91 @@ TEST_CASE(
   CHECK(pair.machine.violations().empty());
 }
 
+namespace {
+
+// A rank that closes waits no longer than this for peers that make no progress.
+void closes_soon(int, FakeDriver&, CudaIpcSettings& settings) {
+  settings.patience = std::chrono::milliseconds(100);
+}
+
+void run_to_the_end(FakeMachine& machine) {
+  const auto until = Clock::now() + std::chrono::seconds(60);
+  while (!machine.run()) REQUIRE(Clock::now() < until);
+}
+
+}  // namespace
+
+TEST_CASE("a stream is freed from its wait for an ended peer while its host makes no progress") {
+  for (const bool is_at_work : {false, true}) {
+    INFO("the peer ends inside a batch: " << is_at_work);
+    Pair pair(closes_soon);
+    pair.to_other(0).view(pair.streams[0], 8);
+    pair.to_other(0).release(pair.streams[0]);
+    pair.to_other(0).end(pair.streams[0]);
+    if (!is_at_work) pair.to_other(1).end(pair.streams[1]);
+    CHECK_FALSE(pair.machine.run());
+    pair.to_other(0).require_whole();
+    std::thread closing([&] { pair.ranks[1].transport.reset(); });
+    run_to_the_end(pair.machine);
+    closing.join();
+    const auto look_after = [&] {
+      for (int i = 0; i < 64; ++i) pair.ranks[0].transport->progress();
+    };
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { pair.to_other(0).require_whole(); }, look_after, look_after}) {
+      const auto error = error_of(call);
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kPeerLost);
+      CHECK(error->peer() == 1);
+      CHECK_THAT(error->what(), ContainsSubstring("closed its transport"));
+    }
+    pair.close();
+    CHECK(pair.machine.violations().empty());
+  }
+}
+
+TEST_CASE("a rank whose streams were freed from a lost peer warns the other ranks") {
+  FakeMachine machine;
+  auto ranks = make_fake_ranks(machine, 3, closes_soon);
+  const cuda::Stream stream = ranks[0].driver->make_stream();
+  StreamChannel& to_lost = ranks[0].stream_to(1);
+  to_lost.begin(stream);
+  to_lost.view(stream, 8);
+  to_lost.end(stream);
+  std::thread closing([&] { ranks[1].transport.reset(); });
+  run_to_the_end(machine);
+  closing.join();
+  const auto error = error_of([&] { ranks[2].stream_to(0).require_whole(); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kPeerLost);
+  CHECK(error->peer() == 1);
+  CHECK_THAT(error->what(),
+             ContainsSubstring("rank 2: cannot trust the data from rank 0 on a stream") &&
+                 ContainsSubstring("rank 1 has ended"));
+  ranks[2].stream_to(1).require_whole();  // it had all that it needs
+  close_together(ranks);
+}
+
+TEST_CASE("a peer that ends after all its work frees no stream, and breaks nothing") {
+  Pair pair;
+  pair.to_other(1).reserve(pair.streams[1], 8);
+  pair.to_other(1).commit(pair.streams[1], kPlain);
+  pair.to_other(0).view(pair.streams[0], 8);
+  pair.to_other(0).release(pair.streams[0]);
+  CHECK(pair.machine.run());
+  pair.end();
+  std::thread closing([&] { pair.ranks[1].transport.reset(); });
+  for (int i = 0; i < 1000; ++i) {
+    pair.ranks[0].transport->progress();
+    pair.to_other(0).require_whole();
+  }
+  pair.ranks[0].transport->quiesce();
+  closing.join();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+  CHECK(pair.machine.left_over().find("memory of") == std::string::npos);
+}
+
 TEST_CASE("the error for a driver call that fails on a stream names it, and the end is clean") {
   for (const char* function : {"wait_value", "write_value", "copy", "ipc_open", "record_event",
                                "pointer_attribute", "capture_of", "create_stream", "wait_event"}) {
