@@ -72,7 +72,12 @@ StreamQueue::~StreamQueue() {
     }
   }
   for (cuda::Event const event : idle_events_) own_->at->destroy_event(event);
-  if (!given_.empty()) keep(std::move(own_));
+  if (given_.empty()) {
+    const auto driver = own_->driver;
+    driver->frees().run([own = std::shared_ptr<Own>(std::move(own_))]() mutable { own.reset(); });
+  } else {
+    keep(std::move(own_));
+  }
 }
 
 // True if the stream has done all that was enqueued of this operation, complete or not.

@@ -50,7 +50,7 @@ class StreamQueue {
   // Throws Error kUnavailable, with the reason, if there is no such device.
   StreamQueue(const RankDevice& wanted, int rank);
   // Waits a limited time for the device. If it still works, all that it uses is kept until the
-  // process ends.
+  // process ends. Memory is freed when no stream of this process waits for a peer.
   ~StreamQueue();
   StreamQueue(const StreamQueue&) = delete;
   StreamQueue& operator=(const StreamQueue&) = delete;

@@ -362,11 +362,11 @@ class Meeting {
 
 RegisteredWords::RegisteredWords(const Device& device, posix::SharedMemory memory)
     : device_(device),
-      memory_(std::move(memory)),
-      address_(device.register_host(memory_.bytes())) {}
+      memory_(std::make_shared<posix::SharedMemory>(std::move(memory))),
+      address_(device.register_host(memory_->bytes())) {}
 
 Block* RegisteredWords::block(int rank) const {
-  return reinterpret_cast<Block*>(memory_.bytes().data() + offset(rank));
+  return reinterpret_cast<Block*>(memory_->bytes().data() + offset(rank));
 }
 
 BootstrapResult::~BootstrapResult() {

@@ -36,20 +36,20 @@ struct BootstrapSettings {
 class RegisteredWords {
  public:
   RegisteredWords(const Device& device, posix::SharedMemory memory);
-  ~RegisteredWords() { device_.unregister_host(memory_.bytes().data()); }
+  ~RegisteredWords() { device_.unregister_host(memory_->bytes().data(), memory_); }
   RegisteredWords(const RegisteredWords&) = delete;
   RegisteredWords& operator=(const RegisteredWords&) = delete;
 
   Block* block(int rank) const;
   Address address(int rank) const { return address_ + offset(rank); }
-  int descriptor() const { return memory_.descriptor(); }
+  int descriptor() const { return memory_->descriptor(); }
 
  private:
   static std::size_t offset(int rank) { return static_cast<std::size_t>(rank) * kBlockBytes; }
 
   const Device& device_;
-  posix::SharedMemory memory_;
-  Address address_;
+  const std::shared_ptr<posix::SharedMemory> memory_;
+  const Address address_;
 };
 
 // Result of the bootstrap. Members are destroyed in the opposite order.

@@ -25,6 +25,7 @@ Stage stage_of(const Block& block) {
 }  // namespace
 
 CapturedChannel::~CapturedChannel() {
+  device_.frees().leave(*this);
   if (slots_ != nullptr && slots_are_free_) device_.free(slots_);
   if (ended_ != nullptr) device_.destroy_event(ended_);
 }

@@ -42,9 +42,11 @@
 
 namespace kolo::cuda {
 
-class CapturedChannel {
+class CapturedChannel final : private DeferredFrees::Worker {
  public:
-  CapturedChannel(const Device& device, const Link& link) : device_(device), link_(link) {}
+  CapturedChannel(const Device& device, const Link& link) : device_(device), link_(link) {
+    device_.frees().join(*this);
+  }
   // Keeps the slots if the peer may still have them mapped.
   ~CapturedChannel();
   CapturedChannel(const CapturedChannel&) = delete;
@@ -80,6 +82,9 @@ class CapturedChannel {
   void keep_slots() noexcept { slots_are_free_ = false; }
 
  private:
+  // A replay that begins later is unknown to any host.
+  bool is_idle() noexcept override { return !is_at_work(); }
+
   void have_slots();
   bool find_their_slots();
   void join();

@@ -1,9 +1,7 @@
 #include "transports/cuda/device.h"
 
 #include <fmt/format.h>
-#include <chrono>
-#include <stdexcept>
-#include <thread>
+#include <utility>
 
 #include "transports/base/check.h"
 #include "transports/error.h"
@@ -11,9 +9,6 @@
 namespace kolo::cuda {
 
 namespace {
-
-Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
-std::byte* pointer_to(Address address) { return reinterpret_cast<std::byte*>(address); }
 
 std::string uuid_text(const std::array<std::uint8_t, 16>& uuid) {
   std::string text = "GPU-";
@@ -26,10 +21,6 @@ std::string uuid_text(const std::array<std::uint8_t, 16>& uuid) {
 
 constexpr std::uint32_t kHostType = 1;  // a value of kMemoryType
 
-constexpr const char* kIpcAdvice =
-    "; processes that share device memory must see the same devices and, in containers, each "
-    "other's processes (--ipc=host --pid=host); or use another transport";
-
 constexpr const char* kExchange = "cuThreadExchangeStreamCaptureMode";
 
 // Innermost Entered object of this thread.
@@ -39,9 +30,6 @@ thread_local constinit Device::Entered* innermost = nullptr;
 bool is_lost(int code) {
   return code == kDeinitialized || (code >= kIllegalAddress && code <= kLastOfLostContext);
 }
-
-constexpr const char* kMappedAdvice =
-    "; another library of this process has it open, or an older mapping there is still in use";
 
 }  // namespace
 
@@ -69,8 +57,8 @@ int current_device(Driver& driver) {
 // For clean-up: continues if the mode cannot be changed.
 class Device::BesideCapture {
  public:
-  explicit BesideCapture(const Device& device)
-      : driver_(*device.driver_), has_changed_(driver_.exchange_capture_mode(&mode_) == kSuccess) {}
+  explicit BesideCapture(Driver& driver)
+      : driver_(driver), has_changed_(driver_.exchange_capture_mode(&mode_) == kSuccess) {}
   ~BesideCapture() {
     if (has_changed_) driver_.exchange_capture_mode(&mode_);
   }
@@ -88,7 +76,7 @@ Device::Entered::Entered(const Device& device)
   if (device.entered() != nullptr) return;
   Driver& driver = *device.driver_;
   device.check_call(driver.exchange_capture_mode(&mode_), kExchange);
-  if (const int code = driver.push_context(device.context_); code != kSuccess) {
+  if (const int code = driver.push_context(device.context_.get()); code != kSuccess) {
     driver.exchange_capture_mode(&mode_);
     device.fail(code, "cuCtxPushCurrent_v2");
   }
@@ -105,11 +93,13 @@ Device::Entered::~Entered() {
 }
 
 // An Entered of another Device object for the same device will do.
-Device::Entered* Device::entered() const {
-  const bool is_here = innermost != nullptr && innermost->device_.driver_ == driver_ &&
-                       innermost->device_.context_ == context_;
+Device::Entered* Device::entered(const Driver& driver, Context context) {
+  const bool is_here = innermost != nullptr && innermost->device_.driver_.get() == &driver &&
+                       innermost->device_.context_.get() == context;
   return is_here ? innermost : nullptr;
 }
+
+Device::Entered* Device::entered() const { return entered(*driver_, context_.get()); }
 
 Device::Device(std::shared_ptr<Driver> driver, int number)
     : driver_(std::move(driver)), number_(number), describe_(fmt::format("device {}", number)) {
@@ -137,10 +127,11 @@ Device::Device(std::shared_ptr<Driver> driver, int number)
                             "(CAN_USE_64_BIT_STREAM_MEM_OPS): use another transport",
                             describe_));
   }
-  check_call(driver_->retain_context(&context_, number), "cuDevicePrimaryCtxRetain");
+  Context context = nullptr;
+  check_call(driver_->retain_context(&context, number), "cuDevicePrimaryCtxRetain");
+  context_ = std::shared_ptr<void>(
+      context, [driver = driver_, number](void*) { driver->release_context(number); });
 }
-
-Device::~Device() { driver_->release_context(number_); }
 
 void Device::fail(int code, const std::string& call, const std::string& advice) const {
   throw Error(ErrorCode::kSystem, kNoPeer,
@@ -183,7 +174,7 @@ bool Device::can_reach(int other) const {
 void Device::enable_peer(const Device& peer) const {
   if (peer.number_ == number_) return;
   const Entered here(*this);
-  const int code = driver_->enable_peer_access(peer.context_);
+  const int code = driver_->enable_peer_access(peer.context_.get());
   if (code != kPeerAccessAlreadyEnabled) check_call(code, "cuCtxEnablePeerAccess");
 }
 
@@ -205,17 +196,33 @@ std::byte* Device::allocate(std::size_t bytes) const {
 // Errors are ignored: the caller could not act on them, and the end of the process frees the
 // resource.
 template <typename Body>
-void Device::clean_up(const Body& body) const noexcept {
-  if (entered() != nullptr) return body();
-  const BesideCapture beside(*this);
-  if (driver_->push_context(context_) != kSuccess) return;
+void Device::clean_up(Driver& driver, Context context, const Body& body) noexcept {
+  if (entered(driver, context) != nullptr) return body();
+  const BesideCapture beside(driver);
+  if (driver.push_context(context) != kSuccess) return;
   body();
   Context popped = nullptr;
-  driver_->pop_context(&popped);
+  driver.pop_context(&popped);
+}
+
+template <typename Body>
+void Device::clean_up(const Body& body) const noexcept {
+  clean_up(*driver_, context_.get(), body);
+}
+
+// The call may run after the end of this object.
+void Device::put_off(std::function<void(Driver&)> call) const noexcept {
+  driver_->frees().run([driver = driver_, context = context_, call = std::move(call)] {
+    clean_up(*driver, context.get(), [&] { call(*driver); });
+  });
+}
+
+void Device::after_frees(std::function<void()> then) const noexcept {
+  driver_->frees().run(std::move(then));
 }
 
 void Device::free(std::byte* memory) const noexcept {
-  clean_up([&] { driver_->free(address_of(memory)); });
+  put_off([memory](Driver& driver) { driver.free(address_of(memory)); });
 }
 
 std::byte* Device::allocate_host(std::size_t bytes) const {
@@ -230,7 +237,7 @@ std::byte* Device::allocate_host(std::size_t bytes) const {
 }
 
 void Device::free_host(std::byte* memory) const noexcept {
-  clean_up([&] { driver_->free_host(memory); });
+  put_off([memory](Driver& driver) { driver.free_host(memory); });
 }
 
 std::byte* Device::seen_by_device(std::byte* memory) const {
@@ -256,8 +263,8 @@ Address Device::register_host(std::span<std::byte> memory) const {
   return address;
 }
 
-void Device::unregister_host(std::byte* memory) const noexcept {
-  clean_up([&] { driver_->unregister_host(memory); });
+void Device::unregister_host(std::byte* memory, std::shared_ptr<const void> owner) const noexcept {
+  put_off([memory, owner = std::move(owner)](Driver& driver) { driver.unregister_host(memory); });
 }
 
 std::uint32_t Device::type_of(Address address) const {
@@ -334,77 +341,6 @@ std::string Device::why_unexported(Address address) const {
   return pool != nullptr
              ? "it is from a memory pool (cudaMallocAsync)"
              : "it is from the virtual memory functions (cuMemCreate), or another process's";
-}
-
-IpcHandle Device::export_memory(const std::byte* base) const {
-  const Entered here(*this);
-  IpcHandle handle{};
-  const int code = driver_->ipc_handle(&handle, address_of(base));
-  if (code != kSuccess) fail(code, "cuIpcGetMemHandle", kIpcAdvice);
-  return handle;
-}
-
-std::size_t Device::bytes_from(Address place) const {
-  Address begin = 0;
-  std::size_t bytes = 0;
-  check_call(driver_->pointer_attribute(&begin, kRangeStart, place),
-             "cuPointerGetAttribute(RANGE_START_ADDR)");
-  check_call(driver_->pointer_attribute(&bytes, kRangeSize, place),
-             "cuPointerGetAttribute(RANGE_SIZE)");
-  const Address before = place - begin;
-  return before < bytes ? bytes - before : 0;
-}
-
-void Device::fail_to_open(int code, const std::string& whose) const {
-  fail(code, fmt::format("cuIpcOpenMemHandle_v2 of {}'s memory", whose),
-       code == kOutOfMemory     ? free_memory()
-       : code == kAlreadyMapped ? kMappedAdvice
-                                : kIpcAdvice);
-}
-
-Device::Opened Device::open_for(IpcMappings::Use use, const IpcHandle& handle, std::size_t bytes,
-                                const std::string& whose) const {
-  const Entered here(*this);
-  const auto opened = driver_->openings().open(*driver_, context_, handle, use);
-  if (opened.is_for_now) return {};
-  if (opened.code != kSuccess) fail_to_open(opened.code, whose);
-  try {
-    const std::size_t there = bytes_from(opened.mapped);
-    if (there < bytes) {
-      throw Error(ErrorCode::kProtocol, kNoPeer,
-                  fmt::format("{} offers memory of {} bytes, but the driver has {}: run the "
-                              "same build of kolo on every rank",
-                              whose, bytes, there));
-    }
-  } catch (...) {
-    driver_->openings().close(*driver_, opened.ticket);
-    throw;
-  }
-  return {pointer_to(opened.mapped), opened.ticket};
-}
-
-std::byte* Device::open(const IpcHandle& handle, std::size_t bytes,
-                        const std::string& whose) const {
-  constexpr auto kPatience = std::chrono::seconds(10);  // while other work has yet to end
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (true) {
-    if (const Opened opened = open_for({}, handle, bytes, whose); opened.mapped != nullptr)
-      return opened.mapped;
-    if (std::chrono::steady_clock::now() > deadline) fail_to_open(kAlreadyMapped, whose);
-    std::this_thread::yield();
-  }
-}
-
-bool Device::use(std::uint64_t ticket, std::uint64_t work) const {
-  return driver_->openings().use(ticket, work);
-}
-
-void Device::close(std::uint64_t ticket) const noexcept {
-  clean_up([&] { driver_->openings().close(*driver_, ticket); });
-}
-
-void Device::close(std::byte* mapped) const noexcept {
-  clean_up([&] { driver_->openings().close(*driver_, context_, address_of(mapped)); });
 }
 
 Stream Device::make_stream() const {

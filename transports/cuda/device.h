@@ -9,10 +9,14 @@
 // and restores the caller's context at its end. In between, the thread's capture mode is relaxed:
 // all calls are allowed while this or another thread captures a graph. Lifetime: retains the
 // primary context.
+//
+// The driver's frees, unregistrations and closings may wait for all streams of the context. They
+// are put off while a stream of this process may wait for a peer (deferred_frees.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,7 +64,6 @@ class Device {
  public:
   // Error kUnavailable if there is no such device, or its streams cannot wait for words.
   Device(std::shared_ptr<Driver> driver, int number);
-  ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
@@ -87,7 +90,9 @@ class Device {
 
   // Registers host memory with devices. Returns its device address.
   Address register_host(std::span<std::byte> memory) const;
-  void unregister_host(std::byte* memory) const noexcept;
+  // `owner`: keeps the memory until it is unregistered.
+  void unregister_host(std::byte* memory,
+                       std::shared_ptr<const void> owner = nullptr) const noexcept;
 
   Pointer look_at(const void* pointer) const;
   // True if the driver knows the memory, so that a stream can access it.
@@ -102,8 +107,11 @@ class Device {
   // with nothing left open, if the driver reports less.
   std::byte* open(const IpcHandle& handle, std::size_t bytes, const std::string& whose) const;
   void close(std::byte* mapped) const noexcept;
+  // Runs `then` after all frees and closings so far.
+  void after_frees(std::function<void()> then) const noexcept;
+  DeferredFrees& frees() const { return driver_->frees(); }
   // As open(), for numbered work (ipc_mappings.h). Null `mapped` if the call must be repeated
-  // later, when other work is done.
+  // later, when other work is done, or another mapping is closed.
   struct Opened {
     std::byte* mapped = nullptr;
     std::uint64_t ticket = 0;
@@ -150,8 +158,13 @@ class Device {
 
   // The Entered object of this thread for this context; null if there is none.
   Entered* entered() const;
+  static Entered* entered(const Driver& driver, Context context);
+  template <typename Body>
+  static void clean_up(Driver& driver, Context context, const Body& body) noexcept;
   template <typename Body>
   void clean_up(const Body& body) const noexcept;
+  void put_off(std::function<void(Driver&)> call) const noexcept;
+  void put_off_closing(Address mapped) const noexcept;
   // 0 if the driver does not know the address.
   std::uint32_t type_of(Address address) const;
   std::string why_unexported(Address address) const;
@@ -169,7 +182,7 @@ class Device {
 
   const std::shared_ptr<Driver> driver_;
   const int number_;
-  Context context_ = nullptr;
+  std::shared_ptr<void> context_;  // retained until its last user has gone
   std::string name_;
   std::string uuid_;
   std::string describe_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 
+#include "transports/cuda/deferred_frees.h"
 #include "transports/cuda/driver_values.h"
 #include "transports/cuda/ipc_mappings.h"
 
@@ -78,11 +79,13 @@ class Driver {
   virtual int query_event(Event event) = 0;  // kNotReady until the stream has reached it
   virtual int wait_event(Stream stream, Event event) = 0;
 
-  // Open mappings. A process has one object for each driver.
+  // Open mappings, and calls put off. A process has one object for each driver.
   IpcMappings& openings() { return mappings_; }
+  DeferredFrees& frees() { return frees_; }
 
  private:
   IpcMappings mappings_;
+  DeferredFrees frees_;
 };
 
 }  // namespace kolo::cuda

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace kolo::cuda {
@@ -11,6 +12,9 @@ using Address = std::uint64_t;  // of device memory, or of host memory as a devi
 using Context = void*;
 using Stream = void*;  // null: the default stream
 using Event = void*;
+
+inline Address address_of(const void* pointer) { return reinterpret_cast<Address>(pointer); }
+inline std::byte* pointer_to(Address address) { return reinterpret_cast<std::byte*>(address); }
 
 // Handle by which another process opens an allocation.
 struct IpcHandle {

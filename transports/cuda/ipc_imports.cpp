@@ -23,9 +23,7 @@ std::byte* IpcImports::map(const Exported& place, std::size_t bytes, std::uint64
   }
   if (is_same_process_) return reinterpret_cast<std::byte*>(place.base) + place.offset;
   if (std::byte* const mapped = find_open(place, work)) return mapped + place.offset;
-  close_where_done();
   if (is_taken(place)) return nullptr;
-  make_room();
   const auto opened =
       device_.open_for({this, work, place.buffer}, place.handle, place.bytes, whose_);
   if (opened.mapped == nullptr) return nullptr;
@@ -57,11 +55,15 @@ std::byte* IpcImports::find_open(const Exported& place, std::uint64_t work) {
   return nullptr;
 }
 
-// True if an earlier allocation at this place is still in use.
-bool IpcImports::is_taken(const Exported& place) const {
+// True if an earlier allocation at this place is still in use. Otherwise ends its mapping.
+bool IpcImports::is_taken(const Exported& place) {
+  const std::uint64_t done = this->done();
+  const auto is_in_the_way = [&place](const Open& open) {
+    return open.is_gone && overlap(open.place, place);
+  };
   bool is_taken = false;
   for (const Open& open : open_) {
-    if (!open.is_gone || !overlap(open.place, place)) continue;
+    if (!is_in_the_way(open) || open.last_work <= done) continue;
     if (open.last_work > given()) {
       throw Error(ErrorCode::kProtocol, kNoPeer,
                   fmt::format("{} offers memory at an address that pending work still uses: "
@@ -70,17 +72,23 @@ bool IpcImports::is_taken(const Exported& place) const {
     }
     is_taken = true;
   }
-  return is_taken;
+  if (is_taken) return true;
+  std::erase_if(open_, [&](const Open& open) {
+    if (!is_in_the_way(open)) return false;
+    device_.close(open.opened.ticket);
+    return true;
+  });
+  return false;
 }
 
 void IpcImports::forget(std::uint64_t buffer) {
   for (Open& open : open_) open.is_gone |= open.place.buffer == buffer;
-  close_where_done();
 }
 
 void IpcImports::finish(std::uint64_t work) {
   done_ = std::max(done_.load(), work);
   close_where_done();
+  make_room();
 }
 
 // Reads given() before the query: work that is given in between makes the answer false.
@@ -103,9 +111,9 @@ void IpcImports::close_where_done() {
   });
 }
 
-// Makes room for one more: closes the mappings with the oldest work, if that is done.
+// Closes the mappings with the oldest work, if that is done, until no more than `most` are open.
 void IpcImports::make_room() {
-  while (open_.size() >= most_) {
+  while (open_.size() > most_) {
     const auto oldest = std::min_element(
         open_.begin(), open_.end(),
         [](const Open& one, const Open& other) { return one.last_work < other.last_work; });

@@ -1,6 +1,10 @@
-// Mapped allocations of one peer. Each is opened once. It is closed when the peer reports it freed,
-// when another allocation takes its place, when too many are open, or at the end of the channel. A
-// mapping that other channels of this process use stays open for them (ipc_mappings.h).
+// Mapped allocations of one peer. Each is opened once. It is closed when the peer has reported it
+// freed, when another allocation takes its place, when too many are open, or at the end of the
+// channel. A mapping that other channels of this process use stays open for them (ipc_mappings.h).
+//
+// A closing may wait for all streams of the context. So mappings are closed between operations
+// (finish), and inside one only if another allocation needs the place; then it is put off until no
+// stream waits for a peer (Device::close).
 //
 // A mapping that a stream may still use is not closed. So each use names the number of its work
 // (increasing), and finish() reports how far the work is done. Until such a mapping is closed, no
@@ -44,12 +48,13 @@ class IpcImports final : private IpcMappings::Worker {
   // in use by work that is not given yet.
   std::byte* map(const Exported& place, std::size_t bytes, std::uint64_t work);
 
-  // The peer has freed `buffer`. It is closed at once, or when the work that uses it is done.
+  // The peer has freed `buffer`. It is closed by finish(), when the work that uses it is done.
   void forget(std::uint64_t buffer);
 
   // Work up to this number has been given to streams and will be done in any case.
   void give(std::uint64_t work) { given_.store(work, std::memory_order_release); }
-  // Work up to this number is done. Closes the mappings that waited for it.
+  // Work up to this number is done. Closes the mappings that waited for it. Call it between
+  // operations.
   void finish(std::uint64_t work);
 
   // Closes all mappings. They must not be in use.
@@ -69,7 +74,7 @@ class IpcImports final : private IpcMappings::Worker {
   std::uint64_t given() const override { return given_.load(std::memory_order_acquire); }
 
   std::byte* find_open(const Exported& place, std::uint64_t work);
-  bool is_taken(const Exported& place) const;
+  bool is_taken(const Exported& place);
   void close_where_done();
   void make_room();
 

@@ -6,26 +6,42 @@
 
 namespace kolo::cuda {
 
-IpcMappings::Opened IpcMappings::open(Driver& driver, Context context, const IpcHandle& handle,
-                                      Use use) {
-  const std::lock_guard lock(mutex_);
-  auto opening = std::ranges::find_if(mappings_, [&](const Opening& known) {
-    return known.context == context && known.handle.bytes == handle.bytes &&
+// Null if there is none that the use can share.
+IpcMappings::Opening* IpcMappings::find(Context context, const IpcHandle& handle, const Use& use) {
+  const auto found = std::ranges::find_if(mappings_, [&](const Opening& known) {
+    const bool is_ending = known.mapped != 0 && known.uses.empty();
+    return !is_ending && known.context == context && known.handle.bytes == handle.bytes &&
            (known.buffer == use.buffer || known.buffer == 0 || use.buffer == 0);
   });
-  if (opening == mappings_.end()) {
-    Address mapped = 0;
-    int code = driver.ipc_open(&mapped, handle, kLazyPeerAccess);
-    if (code == kAlreadyMapped && close_unneeded(driver, context))
-      code = driver.ipc_open(&mapped, handle, kLazyPeerAccess);
-    if (code != kSuccess) return {code, 0, 0, code == kAlreadyMapped && is_any_to_end(context)};
-    mappings_.push_back({context, handle, use.buffer, mapped, {}});
-    opening = std::prev(mappings_.end());
+  return found == mappings_.end() ? nullptr : &*found;
+}
+
+IpcMappings::Opened IpcMappings::add_use(Opening& opening, const Use& use) {
+  if (opening.buffer == 0) opening.buffer = use.buffer;
+  opening.uses.emplace(++last_ticket_, use);
+  by_ticket_.emplace(last_ticket_, &opening);
+  return {kSuccess, opening.mapped, last_ticket_};
+}
+
+IpcMappings::Opened IpcMappings::open(Driver& driver, Context context, const IpcHandle& handle,
+                                      Use use) {
+  Opening* opening = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    opening = find(context, handle, use);
+    if (opening != nullptr && opening->mapped == 0) return {kAlreadyMapped, 0, 0};
+    if (opening != nullptr) return add_use(*opening, use);
+    opening = &mappings_.emplace_back(Opening{context, handle, use.buffer, 0, {}});
   }
-  if (opening->buffer == 0) opening->buffer = use.buffer;
-  opening->uses.emplace(++last_ticket_, use);
-  by_ticket_.emplace(last_ticket_, &*opening);
-  return {kSuccess, opening->mapped, last_ticket_, false};
+  Address mapped = 0;
+  const int code = driver.ipc_open(&mapped, handle, kLazyPeerAccess);
+  const std::lock_guard lock(mutex_);
+  if (code != kSuccess) {
+    mappings_.remove_if([opening](const Opening& known) { return &known == opening; });
+    return {code, 0, 0};
+  }
+  opening->mapped = mapped;
+  return add_use(*opening, use);
 }
 
 bool IpcMappings::use(std::uint64_t ticket, std::uint64_t work) {
@@ -37,45 +53,62 @@ bool IpcMappings::use(std::uint64_t ticket, std::uint64_t work) {
   return true;
 }
 
-void IpcMappings::close(Driver& driver, std::uint64_t ticket) {
-  const std::lock_guard lock(mutex_);
+Address IpcMappings::end_locked(std::uint64_t ticket) {
   const auto found = by_ticket_.find(ticket);
-  if (found == by_ticket_.end()) return;
-  Opening* const opening = found->second;
+  if (found == by_ticket_.end()) return 0;
+  Opening& opening = *found->second;
   by_ticket_.erase(found);
-  opening->uses.erase(ticket);
-  if (!opening->uses.empty()) return;
-  driver.ipc_close(opening->mapped);
-  mappings_.remove_if([opening](const Opening& known) { return &known == opening; });
+  opening.uses.erase(ticket);
+  return opening.uses.empty() ? opening.mapped : 0;
 }
 
-void IpcMappings::close(Driver& driver, Context context, Address mapped) {
-  std::uint64_t ticket = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Opening& known : mappings_) {
-      if (known.context != context || known.mapped != mapped) continue;
-      for (const auto& [number, use] : known.uses) ticket = use.worker == nullptr ? number : ticket;
+Address IpcMappings::end(std::uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  return end_locked(ticket);
+}
+
+Address IpcMappings::end(Context context, Address mapped) {
+  const std::lock_guard lock(mutex_);
+  for (const Opening& known : mappings_) {
+    if (known.context != context || known.mapped != mapped) continue;
+    for (const auto& [ticket, use] : known.uses) {
+      if (use.worker == nullptr) return end_locked(ticket);
     }
   }
-  close(driver, ticket);
+  return 0;
 }
 
-bool IpcMappings::close_unneeded(Driver& driver, Context context) {
-  const auto closed = std::erase_if(mappings_, [&](const Opening& known) {
+std::vector<Address> IpcMappings::end_unneeded(Context context) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Address> ended;
+  for (Opening& known : mappings_) {
     const bool is_needed = std::ranges::any_of(known.uses, [](const auto& each) {
       const Use& use = each.second;
       return use.worker == nullptr || use.work > use.worker->done();
     });
-    if (known.context != context || is_needed) return false;
+    if (known.context != context || known.uses.empty() || is_needed) continue;
     for (const auto& [ticket, use] : known.uses) by_ticket_.erase(ticket);
-    driver.ipc_close(known.mapped);
-    return true;
+    known.uses.clear();
+    ended.push_back(known.mapped);
+  }
+  return ended;
+}
+
+void IpcMappings::forget(Address mapped) {
+  const std::lock_guard lock(mutex_);
+  mappings_.remove_if(
+      [mapped](const Opening& known) { return known.mapped == mapped && known.uses.empty(); });
+}
+
+bool IpcMappings::is_any_ending(Context context) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(mappings_, [context](const Opening& known) {
+    return known.context == context && known.mapped != 0 && known.uses.empty();
   });
-  return closed != 0;
 }
 
 bool IpcMappings::is_any_to_end(Context context) const {
+  const std::lock_guard lock(mutex_);
   return std::ranges::any_of(mappings_, [context](const Opening& known) {
     return known.context == context && std::ranges::all_of(known.uses, [](const auto& each) {
              const Use& use = each.second;

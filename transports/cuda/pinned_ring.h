@@ -35,7 +35,7 @@ class PinnedMemory {
       : device_(device),
         memory_(std::move(memory)),
         address_(device.register_host({memory_.get(), bytes})) {}
-  ~PinnedMemory() { device_.unregister_host(memory_.get()); }
+  ~PinnedMemory() { device_.unregister_host(memory_.get(), memory_); }
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 

@@ -136,7 +136,7 @@ void StagedStream::write(const std::atomic<std::uint64_t>& word, std::uint64_t v
 }
 
 void StagedStream::wait(const std::atomic<std::uint64_t>& word, std::uint64_t value, void* stream) {
-  on_device([&] { staging_.device.wait_until_at_least(address_of(word), value, stream); });
+  on_device([&] { batches_.wait_until_at_least(address_of(word), value, stream); });
 }
 
 // --- slots ---

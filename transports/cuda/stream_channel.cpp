@@ -155,7 +155,7 @@ void DeviceChannel::wait_for_slot(void* stream) {
   if (sent_ < link_.slots) return;
   const std::uint64_t pieces = sent_ + 1 - link_.slots;
   waits_for_freed_.store(pieces);
-  on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, pieces, stream); });
+  on_device([&] { batches_.wait_until_at_least(link_.own_words + kFreed, pieces, stream); });
 }
 
 void DeviceChannel::publish_arrived(void* stream) {
@@ -177,7 +177,7 @@ void DeviceChannel::wait_for_arrival(void* stream, std::uint64_t pieces) {
   waits_for_arrived_.store(pieces);
   on_device([&] {
     backlog_.add(stream);
-    device_.wait_until_at_least(link_.own_words + kArrived, pieces, stream);
+    batches_.wait_until_at_least(link_.own_words + kArrived, pieces, stream);
   });
 }
 
@@ -426,7 +426,7 @@ void DeviceChannel::drain(void* stream) {
   if (lent_ == 0) return;
   fail_if_lost("drain the data sent to", lacks_freed(lent_));
   waits_for_freed_.store(std::max(waits_for_freed_.load(), lent_));
-  on_device([&] { device_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
+  on_device([&] { batches_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
 }
 
 // --- end of the channel ---
@@ -488,7 +488,8 @@ void DeviceChannel::unmap() noexcept {
   imports_.close_all();
   captured_.unmap();
   if (link_.mapping != nullptr) device_.close(link_.mapping);
-  link_.theirs->has_closed.store(1, std::memory_order_release);
+  device_.after_frees(
+      [theirs = link_.theirs] { theirs->has_closed.store(1, std::memory_order_release); });
 }
 
 }  // namespace kolo::cuda

@@ -184,6 +184,7 @@ class CudaTransport final : public Transport {
 
   void look_after_peers() {
     if (is_quiesced_) return;
+    met_.device->frees().run_all();
     for (const auto& channel : channels_) {
       if (channel) channel->device_channel().look_after_peer();
     }

@@ -16,7 +16,8 @@
 // which is still open: in the same bytes, or in the same block, which small allocations share.
 //
 // A call that could block on a device is a violation, too, since no peer can end the wait of a test
-// with one thread: work for a stream whose queue is full.
+// with one thread: work for a stream whose queue is full, and a free, unregistration or closing
+// while a stream of its context waits.
 #pragma once
 
 #include <atomic>
@@ -262,6 +263,8 @@ class FakeDriver final : public cuda::Driver {
   bool is_beside_capture(const std::string& function);
   int wait_in_capture(FakeStream& stream, const Event& event);
   // Adds work to a stream, or to the graph into which it is captured.
+  // On a device the call may wait for all streams of the context.
+  void wait_for_context(const char* function);
   void give(FakeStream& stream, std::function<bool()> work);
   void require_room(FakeStream& stream);
   FakeStream* stream_of(cuda::Stream stream);

@@ -160,6 +160,7 @@ int FakeDriver::free(Address memory) {
     violate("free of what was not allocated");
     return cuda::kInvalidValue;
   }
+  if (found->second.kind != Kind::kPool) wait_for_context("free");
   FakeMachine::Backing& backing = *found->second.backing;
   if (backing.times_open != 0) violate("free of memory that a peer has open");
   end_backing(backing);
@@ -189,6 +190,7 @@ int FakeDriver::allocate_host(void** memory, std::size_t bytes) {
 
 int FakeDriver::free_host(void* memory) {
   KOLO_ENTER("free_host")
+  wait_for_context("free_host");
   if (ranges_.erase(address_of(memory)) == 0) violate("free_host of what was not allocated");
   return 0;
 }
@@ -205,6 +207,7 @@ int FakeDriver::register_host(void* memory, std::size_t bytes, unsigned) {
 
 int FakeDriver::unregister_host(void* memory) {
   KOLO_ENTER("unregister_host")
+  wait_for_context("unregister_host");
   if (ranges_.erase(address_of(memory)) == 0) violate("unregistered without having been");
   return 0;
 }
@@ -310,6 +313,7 @@ int FakeDriver::ipc_close(Address memory) {
     violate("ipc_close of what was not opened");
     return cuda::kInvalidValue;
   }
+  wait_for_context("ipc_close");
   --found->second.backing->times_open;
   ranges_.erase(found);
   return 0;

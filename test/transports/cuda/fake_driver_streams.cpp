@@ -42,6 +42,17 @@ int FakeDriver::destroy_stream(cuda::Stream stream) {
   return 0;
 }
 
+void FakeDriver::wait_for_context(const char* function) {
+  machine_.run_locked();
+  const int device = played::pushed_device();
+  for (const auto& stream : machine_.streams_) {
+    const bool is_here =
+        stream->owner == this && (device < 0 || stream->device < 0 || stream->device == device);
+    if (is_here && !stream->queue.empty())
+      return violate(std::string(function) + " while a stream of the context waits");
+  }
+}
+
 int FakeDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream stream) {
   KOLO_ENTER("copy")
   FakeStream* const queue = stream_here(stream);

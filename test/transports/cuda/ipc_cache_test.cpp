@@ -1,6 +1,9 @@
 // Cache of IPC handles: exported once per allocation, opened once by each peer, and closed after
 // the allocation is freed.
+#include <atomic>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "test/support/catch.h"
 #include "test/transports/cuda/fake_driver.h"
@@ -150,6 +153,29 @@ TEST_CASE("an allocation is opened once for each device of a process") {
   CHECK(machine.violations().empty());
 }
 
+TEST_CASE("threads that open and close one allocation at the same time share its mapping") {
+  Two two;
+  std::byte* const memory = two.exporter.allocate(4096);
+  const IpcHandle handle = two.exporter.export_memory(memory);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        std::byte* const mapped = two.importer.open(handle, 4096, "rank 1");
+        std::byte* const again = two.importer.open(handle, 4096, "rank 1");
+        wrong += mapped == again ? 0 : 1;
+        two.importer.close(mapped);
+        two.importer.close(again);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  two.exporter.free(memory);
+  CHECK(two.machine.violations().empty());
+}
+
 TEST_CASE("memory that replaces memory in use is opened when that work is done") {
   FakeMachine machine;
   const auto one = machine.process();
@@ -283,15 +309,15 @@ TEST_CASE("the most recently used allocations stay open, and allocations in use 
   };
   const Exported first = open(1);
   open(2);
-  open(3);
+  const Exported last = open(3);
   CHECK(two.imports.size() == 3);  // all in use
   two.imports.finish(3);
-  two.imports.map(first, 64, 4);
-  CHECK(two.other->calls("ipc_open") == 3);
-  open(5);
   CHECK(two.imports.size() == 2);
-  two.imports.map(first, 64, 6);
+  two.imports.map(last, 64, 4);
+  CHECK(two.other->calls("ipc_open") == 3);
+  two.imports.map(first, 64, 5);
   CHECK(two.other->calls("ipc_open") == 4);
+  CHECK(two.imports.size() == 3);
 }
 
 TEST_CASE("the error for a refused handle names its owner and the likely cause") {
