@@ -29,6 +29,9 @@ constexpr std::chrono::microseconds kLookEvery{50};
 // Device allocations whose place was checked; older ones are checked again.
 constexpr std::size_t kKnownBuffers = 16;
 
+// Call headers that may be on streams; one operation needs up to two per peer.
+constexpr std::size_t kFewestCells = 256;
+
 bool is_same(const ServerPlan& one, const ServerPlan& other) {
   return one.everywhere == other.everywhere && one.servers == other.servers;
 }
@@ -128,6 +131,7 @@ void StreamQueue::meet(std::span<Channel* const> channels) {
     is_one_with_host_ = streams_.back()->is_one_with_host();
     slot_bytes_ = std::min(slot_bytes_, streams_.back()->capabilities().segment_bytes);
   }
+  if (is_one_with_host_) make_cells(std::max(kFewestCells, 2 * channels.size()));
 }
 
 Costs StreamQueue::costs(std::span<const std::string> devices) const {

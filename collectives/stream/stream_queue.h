@@ -61,7 +61,7 @@ class StreamQueue {
   std::string describe_peer_access() const;
 
   // Connects to the transport's channels; borrowed. Throws Error kUnavailable if one does not
-  // support streams.
+  // support streams, and kSystem if there is not enough memory.
   void meet(std::span<Channel* const> channels);
   // Streams use the host channels' segments, so streams advance only while hosts make progress.
   bool is_one_with_host() const { return is_one_with_host_; }
@@ -199,7 +199,8 @@ class StreamQueue {
   bool send_header_on_host();
   std::size_t max_pending_headers(int peer) const;
   void expect_headers();
-  Cell& make_cell(Given& given);
+  void make_cells(std::size_t count);
+  Cell& take_cell(Given& given);
   CallHeader header_for(const Given& given, std::size_t elements) const;
   void compare(int peer, const std::byte* opening, const CallHeader& mine) const;
   bool is_over(const Given& given) const;

@@ -14,7 +14,6 @@ namespace kolo {
 namespace {
 
 constexpr std::size_t kCellBytes = kSegmentAlignment;
-constexpr std::size_t kCellsAtOnce = 64;
 static_assert(kHeaderSegmentBytes <= kCellBytes);
 
 void write_opening(std::byte* to, const CallHeader& header) {
@@ -147,15 +146,18 @@ bool StreamQueue::holds_up(const Executor& executor) {
 
 // --- call headers through streams ---
 
-// A cleared cell for a header of `given`.
-StreamQueue::Cell& StreamQueue::make_cell(Given& given) {
-  if (idle_cells_.empty()) {
-    std::byte* const memory = own_->at->allocate_host(kCellsAtOnce * kCellBytes);
-    own_->pinned.push_back(memory);
-    std::byte* const seen = own_->at->seen_by_device(memory);
-    for (std::size_t i = 0; i < kCellsAtOnce * kCellBytes; i += kCellBytes)
-      idle_cells_.push_back({memory + i, seen + i, kNobody, {}});
-  }
+// Pinned memory is allocated before the first call: an allocation may wait for all streams, and
+// these wait for this host's progress.
+void StreamQueue::make_cells(std::size_t count) {
+  std::byte* const memory = own_->at->allocate_host(count * kCellBytes);
+  own_->pinned.push_back(memory);
+  std::byte* const seen = own_->at->seen_by_device(memory);
+  for (std::size_t i = 0; i < count * kCellBytes; i += kCellBytes)
+    idle_cells_.push_back({memory + i, seen + i, kNobody, {}});
+}
+
+// A cleared cell for a header of `given`, if one is idle.
+StreamQueue::Cell& StreamQueue::take_cell(Given& given) {
   given.cells.push_back(idle_cells_.back());
   idle_cells_.pop_back();
   std::memset(given.cells.back().bytes, 0, kHeaderSegmentBytes);
@@ -168,9 +170,10 @@ bool StreamQueue::send_header_on_stream(void* stream) {
     note_header_attempt();
     const int peer = to_open_.back();
     StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
-    std::byte* const slot = channel.reserve(stream, kHeaderSegmentBytes);
+    std::byte* const slot =
+        idle_cells_.empty() ? nullptr : channel.reserve(stream, kHeaderSegmentBytes);
     if (slot == nullptr) return wait_for(peer, "progress of this rank's streams");
-    const Cell& cell = make_cell(given);
+    const Cell& cell = take_cell(given);
     write_opening(cell.bytes, header_for(given, given.executor->elements_to(peer)));
     own_->math->copy(slot, cell.seen, kHeaderSegmentBytes, stream);
     channel.commit(stream, kPlain);
@@ -186,9 +189,10 @@ bool StreamQueue::receive_header_on_stream(int peer) {
   Given& given = current();
   StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];
   note_header_attempt();
+  if (idle_cells_.empty()) return false;
   const std::byte* const opening = channel.view(given.stream, kHeaderSegmentBytes);
   if (opening == nullptr) return false;
-  Cell& cell = make_cell(given);
+  Cell& cell = take_cell(given);
   cell.from = peer;
   cell.expected = header_for(given, given.executor->elements_from(peer));
   own_->math->copy(cell.seen, opening, kHeaderSegmentBytes, given.stream);

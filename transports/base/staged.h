@@ -15,8 +15,9 @@
 // could not make progress. So with `most_under_way` operations unfinished, every call returns "not
 // now", also reserve and view.
 //
-// Cost: up to 4 MiB of pinned host memory per pair, from the first use of its stream form. The same
-// on the device, if slots or views are used.
+// Cost: up to 4 MiB of pinned host memory per pair, and the same on the device, from the first
+// Channel::stream(). Pinning and allocating may wait for the streams of the device, which wait for
+// this rank's progress. So ask for all channels' stream forms before the first batch.
 #pragma once
 
 #include <chrono>

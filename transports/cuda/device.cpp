@@ -193,6 +193,18 @@ std::byte* Device::allocate(std::size_t bytes) const {
   return pointer_to(memory);
 }
 
+std::byte* Device::allocate(std::size_t bytes, Stream stream) const {
+  const Entered here(*this);
+  int has_pools = 0;
+  check_call(driver_->device_attribute(&has_pools, kMemoryPoolsSupported, number_),
+             "cuDeviceGetAttribute");
+  if (has_pools == 0) return allocate(bytes);
+  Address memory = 0;
+  const int code = driver_->allocate_async(&memory, bytes, stream);
+  if (code != kSuccess) fail(code, "cuMemAllocAsync of " + in_units(bytes), free_memory());
+  return pointer_to(memory);
+}
+
 // Errors are ignored: the caller could not act on them, and the end of the process frees the
 // resource.
 template <typename Body>

@@ -81,7 +81,10 @@ class Device {
   // Enables access to memory of another device of this process.
   void enable_peer(const Device& peer) const;
 
+  // May wait for all streams of the context.
   std::byte* allocate(std::size_t bytes) const;
+  // For work on `stream` and after it; waits for no stream. Other processes cannot open it.
+  std::byte* allocate(std::size_t bytes, Stream stream) const;
   void free(std::byte* memory) const noexcept;
   std::byte* allocate_host(std::size_t bytes) const;
   void free_host(std::byte* memory) const noexcept;

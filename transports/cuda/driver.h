@@ -48,6 +48,8 @@ class Driver {
 
   // The functions below need a current context.
   virtual int allocate(Address* memory, std::size_t bytes) = 0;
+  // In the order of the stream, from the device's pool. free() of it waits for no stream.
+  virtual int allocate_async(Address* memory, std::size_t bytes, Stream stream) = 0;
   virtual int free(Address memory) = 0;
   virtual int memory_info(std::size_t* free, std::size_t* total) = 0;
   virtual int allocate_host(void** memory, std::size_t bytes) = 0;

@@ -47,6 +47,7 @@ enum Result : int {
 enum DeviceAttribute : int {
   kMemoryClock = 36,     // kHz; two transfers per cycle
   kMemoryBusWidth = 37,  // bits
+  kMemoryPoolsSupported = 115,
   kCanUse64BitStreamMemoryOperations = 122,
 };
 

@@ -75,6 +75,9 @@ class InstalledDriver final : public Driver {
   int enable_peer_access(Context peer) override { return enable_access_(peer, 0); }
 
   int allocate(Address* memory, std::size_t bytes) override { return mem_alloc_(memory, bytes); }
+  int allocate_async(Address* memory, std::size_t bytes, Stream stream) override {
+    return mem_alloc_async_(memory, bytes, stream);
+  }
   int free(Address memory) override { return mem_free_(memory); }
   int memory_info(std::size_t* free, std::size_t* total) override {
     return mem_get_info_(free, total);

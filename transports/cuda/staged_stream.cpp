@@ -15,6 +15,20 @@ std::size_t pinned_bytes(std::size_t segment_bytes) {
   return kWordsBytes + 2 * slots_for(segment_bytes) * segment_bytes;
 }
 
+// Capabilities of the stream form over a host channel.
+Capabilities staged(Capabilities can, std::size_t longest_segment_bytes) {
+  can.segment_bytes = std::min(can.segment_bytes, longest_segment_bytes);
+  can.preferred_segment_bytes = std::min(can.preferred_segment_bytes, can.segment_bytes);
+  can.shortest_segment_bytes = std::min(can.shortest_segment_bytes, can.segment_bytes);
+  can.straight_segment_bytes = std::size_t{64} << 20;
+  can.zero_copy_bytes = 0;
+  can.credit_segments =
+      std::max(can.credit_segments, static_cast<int>(slots_for(can.segment_bytes)));
+  can.latency_us += 20;
+  can.can_answer = false;
+  return can;
+}
+
 Ring ring_in(const PinnedMemory& pinned, std::size_t segment_bytes, std::uint64_t which) {
   const std::uint64_t count = slots_for(segment_bytes);
   const std::size_t offset = kWordsBytes + which * count * segment_bytes;
@@ -31,7 +45,7 @@ std::size_t Staging::under_way() const {
   return operations;
 }
 
-StagedStream::Used::Used(Staging& staging, std::size_t segment_bytes)
+StagedStream::Memory::Memory(Staging& staging, std::size_t segment_bytes)
     : pinned(staging.device, staging.allocate(pinned_bytes(segment_bytes)),
              pinned_bytes(segment_bytes)),
       words(*new (pinned.data()) StagingWords{}),
@@ -41,29 +55,15 @@ StagedStream::Used::Used(Staging& staging, std::size_t segment_bytes)
          pinned.address() + offsetof(StagingWords, landed)) {}
 
 StagedStream::StagedStream(Staging& staging, Channel& host)
-    : staging_(staging), host_(host), batches_(staging.device) {
-  const Capabilities& can = host.capabilities();
-  capabilities_ = can;
-  capabilities_.segment_bytes = std::min(can.segment_bytes, staging.longest_segment_bytes);
-  capabilities_.preferred_segment_bytes =
-      std::min(can.preferred_segment_bytes, capabilities_.segment_bytes);
-  capabilities_.shortest_segment_bytes =
-      std::min(can.shortest_segment_bytes, capabilities_.segment_bytes);
-  capabilities_.straight_segment_bytes = std::size_t{64} << 20;
-  capabilities_.zero_copy_bytes = 0;
-  capabilities_.credit_segments =
-      std::max(can.credit_segments, static_cast<int>(slots_for(capabilities_.segment_bytes)));
-  capabilities_.latency_us = can.latency_us + 20;
-  capabilities_.can_answer = false;
-  slots_ = slots_for(capabilities_.segment_bytes);
-}
-
-StagedStream::~StagedStream() {
-  for (std::byte* const memory : {out_slots_.memory, in_slots_.memory}) {
-    if (memory != nullptr) staging_.device.free(memory);
-  }
-  for (std::byte* const memory : landings_) staging_.device.free(memory);
-}
+    : staging_(staging),
+      host_(host),
+      capabilities_(staged(host.capabilities(), staging.longest_segment_bytes)),
+      slots_(slots_for(capabilities_.segment_bytes)),
+      batches_(staging.device),
+      memory_(staging, capabilities_.segment_bytes),
+      out_slots_{{staging.device, slots_ * capabilities_.segment_bytes}},
+      in_slots_{{staging.device, slots_ * capabilities_.segment_bytes}},
+      landings_(staging.device) {}
 
 // --- preconditions and errors ---
 
@@ -107,7 +107,7 @@ void StagedStream::begin(void* stream) {
   require_open();
   check(staging_.device.capture_of(stream) == 0,
         "this stream is being captured into a graph: " + why_not_captured());
-  if (!used_) used_.emplace(staging_, capabilities_.segment_bytes);
+  is_used_ = true;
   batches_.begin(stream, false);
 }
 
@@ -127,7 +127,7 @@ void StagedStream::require_known(const void* memory, std::size_t bytes, const ch
 
 Address StagedStream::address_of(const std::atomic<std::uint64_t>& word) const {
   const auto* const at = reinterpret_cast<const std::byte*>(&word);
-  return used_->pinned.address() + static_cast<Address>(at - used_->pinned.data());
+  return memory_.pinned.address() + static_cast<Address>(at - memory_.pinned.data());
 }
 
 void StagedStream::write(const std::atomic<std::uint64_t>& word, std::uint64_t value,
@@ -141,11 +141,9 @@ void StagedStream::wait(const std::atomic<std::uint64_t>& word, std::uint64_t va
 
 // --- slots ---
 
-// Next slot of a ring. Allocates the ring at first use.
-std::byte* StagedStream::slot(Slots& slots) {
-  if (slots.memory == nullptr)
-    slots.memory = staging_.device.allocate(slots_ * capabilities_.segment_bytes);
-  return slots.memory + slots.next % slots_ * capabilities_.segment_bytes;
+// Next slot of a ring.
+std::byte* StagedStream::slot(const Slots& slots) const {
+  return slots.memory.data() + slots.next % slots_ * capabilities_.segment_bytes;
 }
 
 std::byte* StagedStream::reserve(void* stream, std::size_t bytes) {
@@ -156,7 +154,7 @@ std::byte* StagedStream::reserve(void* stream, std::size_t bytes) {
   if (is_full()) return nullptr;
   std::byte* const next = slot(out_slots_);
   if (const std::uint64_t last = out_slots_.ends[out_slots_.next % slots_]; last != 0)
-    wait(used_->words.copied, last, stream);
+    wait(memory_.words.copied, last, stream);
   is_reserved_ = true;
   reserved_bytes_ = bytes;
   return next;
@@ -167,9 +165,9 @@ void StagedStream::commit(void* stream, unsigned flags) {
   check(is_reserved_, "commit() without a reserved slot");
   check((flags & kAnswered) == 0, "a stream's segments are not answered");
   is_reserved_ = false;
-  const std::uint64_t end = used_->out.add({slot(out_slots_), reserved_bytes_}, flags & kReceived);
+  const std::uint64_t end = memory_.out.add({slot(out_slots_), reserved_bytes_}, flags & kReceived);
   out_slots_.ends[out_slots_.next++ % slots_] = end;
-  write(used_->words.handed, end, stream);
+  write(memory_.words.handed, end, stream);
 }
 
 const std::byte* StagedStream::view(void* stream, std::size_t bytes) {
@@ -180,9 +178,9 @@ const std::byte* StagedStream::view(void* stream, std::size_t bytes) {
   if (is_full()) return nullptr;
   std::byte* const next = slot(in_slots_);
   std::uint64_t& last = in_slots_.ends[in_slots_.next++ % slots_];
-  viewed_end_ = used_->in.add({next, bytes}, used_->words.taken, last);
+  viewed_end_ = memory_.in.add({next, bytes}, memory_.words.taken, last);
   last = viewed_end_;
-  wait(used_->words.landed, viewed_end_, stream);
+  wait(memory_.words.landed, viewed_end_, stream);
   return viewed_ = next;
 }
 
@@ -190,7 +188,7 @@ void StagedStream::release(void* stream) {
   require_batch(stream);
   check(viewed_ != nullptr, "release() without a view");
   viewed_ = nullptr;
-  write(used_->words.taken, viewed_end_, stream);
+  write(memory_.words.taken, viewed_end_, stream);
 }
 
 // --- zero-copy calls ---
@@ -201,17 +199,17 @@ bool StagedStream::send(void* stream, std::span<const std::byte> data, unsigned 
   check((flags & kAnswered) == 0, "a stream's segments are not answered");
   require_known(data.data(), data.size(), "send");
   if (is_full()) return false;
-  lent_ = used_->out.add(data, flags & kReceived);
-  write(used_->words.handed, lent_, stream);
+  lent_ = memory_.out.add(data, flags & kReceived);
+  write(memory_.words.handed, lent_, stream);
   return true;
 }
 
 // The transport owns the destination once the stream has reached this point.
 void StagedStream::receive_into(void* stream, std::span<std::byte> into) {
-  Used& used = *used_;
-  viewed_end_ = used.in.add(into, used.words.opened, used.in.end_of(into.size()));
-  write(used.words.opened, viewed_end_, stream);
-  wait(used.words.landed, viewed_end_, stream);
+  StagingWords& words = memory_.words;
+  viewed_end_ = memory_.in.add(into, words.opened, memory_.in.end_of(into.size()));
+  write(words.opened, viewed_end_, stream);
+  wait(words.landed, viewed_end_, stream);
 }
 
 bool StagedStream::receive(void* stream, std::span<std::byte> into, unsigned) {
@@ -228,42 +226,32 @@ const std::byte* StagedStream::view_sent(void* stream, std::size_t bytes) {
   require_batch(stream);
   if (viewed_ != nullptr) return viewed_;
   if (is_full()) return nullptr;
-  std::byte* const whole = landing(bytes);
+  std::byte* const whole = on_device([&] { return landings_.find(bytes, stream); });
   receive_into(stream, {whole, bytes});
   return viewed_ = whole;
 }
 
-// Smaller buffers stay allocated until the end: a stream may still read them, and a free would wait
-// for all streams. Each buffer is at least twice as long as the one before.
-std::byte* StagedStream::landing(std::size_t bytes) {
-  if (bytes > landing_bytes_) {
-    landings_.push_back(staging_.device.allocate(std::max(bytes, 2 * landing_bytes_)));
-    landing_bytes_ = std::max(bytes, 2 * landing_bytes_);
-  }
-  return landings_.back();
-}
-
 void StagedStream::drain(void* stream) {
   require_batch(stream);
-  if (lent_ != 0) wait(used_->words.copied, lent_, stream);
+  if (lent_ != 0) wait(memory_.words.copied, lent_, stream);
 }
 
 // --- for the staged channel ---
 
 bool StagedStream::pump(bool may_send, bool may_receive) {
-  if (!used_ || staging_.is_closed) return false;
+  if (!is_used_ || staging_.is_closed) return false;
   if (dead_) {
     if (under_way() == 0) return false;
     throw Error(*dead_);
   }
   bool has_moved = false;
   try {
-    has_moved |= used_->out.pump(host_, may_send);
+    has_moved |= memory_.out.pump(host_, may_send);
   } catch (const Error& error) {
     die(error, "copying data for");
   }
   try {
-    has_moved |= used_->in.pump(host_, may_receive);
+    has_moved |= memory_.in.pump(host_, may_receive);
   } catch (const Error& error) {
     die(error, "copying data from");
   }
@@ -271,17 +259,16 @@ bool StagedStream::pump(bool may_send, bool may_receive) {
 }
 
 bool StagedStream::watches_device() const {
-  return used_ && !dead_ && (used_->out.watches_device() || used_->in.watches_device());
+  return is_used_ && !dead_ && (memory_.out.watches_device() || memory_.in.watches_device());
 }
 
 std::size_t StagedStream::under_way() const {
-  return used_ ? used_->out.transfers() + used_->in.transfers() : 0;
+  return memory_.out.transfers() + memory_.in.transfers();
 }
 
 void StagedStream::free_streams() noexcept {
-  if (!used_) return;
-  used_->words.copied.store(kReleased, std::memory_order_release);
-  used_->words.landed.store(kReleased, std::memory_order_release);
+  memory_.words.copied.store(kReleased, std::memory_order_release);
+  memory_.words.landed.store(kReleased, std::memory_order_release);
 }
 
 }  // namespace kolo::cuda

@@ -27,6 +27,7 @@
 #include "transports/cuda/batches.h"
 #include "transports/cuda/copy_stream.h"
 #include "transports/cuda/device.h"
+#include "transports/cuda/device_memory.h"
 #include "transports/cuda/pinned_ring.h"
 #include "transports/cuda/shared_block.h"
 #include "transports/cuda/staging.h"
@@ -58,8 +59,9 @@ struct Staging {
 
 class StagedStream final : public StreamChannel {
  public:
+  // Allocates and registers all memory for it, which may wait for all streams of the device: call
+  // it before this process gives work to them. Error kSystem.
   StagedStream(Staging& staging, Channel& host);
-  ~StagedStream() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
@@ -82,10 +84,10 @@ class StagedStream final : public StreamChannel {
   // their errors, and repeats them while streams wait for data that will never come.
   bool pump(bool may_send, bool may_receive);  // true if something moved
 
-  bool is_unused() const { return !used_; }
-  bool is_out_idle() const { return !used_ || used_->out.is_idle(); }
-  bool is_in_idle() const { return !used_ || used_->in.is_idle(); }
-  bool has_sent_all_handed() const { return !used_ || used_->out.has_sent_all_handed(); }
+  bool is_unused() const { return !is_used_; }
+  bool is_out_idle() const { return memory_.out.is_idle(); }
+  bool is_in_idle() const { return memory_.in.is_idle(); }
+  bool has_sent_all_handed() const { return memory_.out.has_sent_all_handed(); }
   bool watches_device() const;
   std::size_t under_way() const;
 
@@ -98,9 +100,8 @@ class StagedStream final : public StreamChannel {
   bool has_finished() const noexcept { return batches_.has_finished(); }
 
  private:
-  // State created at the first use.
-  struct Used {
-    Used(Staging& staging, std::size_t segment_bytes);
+  struct Memory {
+    Memory(Staging& staging, std::size_t segment_bytes);
 
     PinnedMemory pinned;
     StagingWords& words;
@@ -110,7 +111,7 @@ class StagedStream final : public StreamChannel {
 
   // Ring of slots on the device, with the number of the last piece in each, counted from 1.
   struct Slots {
-    std::byte* memory = nullptr;
+    DeviceMemory memory;
     std::array<std::uint64_t, kMostSlots> ends{};
     std::uint64_t next = 0;
   };
@@ -121,20 +122,20 @@ class StagedStream final : public StreamChannel {
   void require_open() const;
   void require_batch(void* stream);
   bool is_full() const { return staging_.under_way() >= staging_.most_under_way; }
-  std::byte* slot(Slots& slots);
+  std::byte* slot(const Slots& slots) const;
   void require_known(const void* memory, std::size_t bytes, const char* operation);
   void write(const std::atomic<std::uint64_t>& word, std::uint64_t value, void* stream);
   void wait(const std::atomic<std::uint64_t>& word, std::uint64_t value, void* stream);
   Address address_of(const std::atomic<std::uint64_t>& word) const;
   void receive_into(void* stream, std::span<std::byte> into);
-  std::byte* landing(std::size_t bytes);
 
   Staging& staging_;
   Channel& host_;
-  Capabilities capabilities_;
-  std::uint64_t slots_ = 0;
+  const Capabilities capabilities_;
+  const std::uint64_t slots_;
   Batches batches_;
-  std::optional<Used> used_;
+  Memory memory_;
+  bool is_used_ = false;
 
   Slots out_slots_;
   bool is_reserved_ = false;
@@ -144,8 +145,7 @@ class StagedStream final : public StreamChannel {
   Slots in_slots_;
   const std::byte* viewed_ = nullptr;
   std::uint64_t viewed_end_ = 0;
-  std::vector<std::byte*> landings_;  // device memory for long segments; the last one is in use
-  std::size_t landing_bytes_ = 0;
+  Landings landings_;
 
   std::optional<Error> dead_;
 };

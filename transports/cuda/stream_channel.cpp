@@ -28,17 +28,14 @@ DeviceChannel::DeviceChannel(const Device& device, IpcExports& exports, Backlog&
       batches_(device),
       imports_(device, fmt::format("rank {}", link.peer), link.is_same_process, kMostImports,
                [this] { return batches_.has_come(); }),
-      captured_(device, link_) {
+      captured_(device, link_),
+      landings_(device) {
   capabilities_.segment_bytes = link.segment_bytes;
   capabilities_.preferred_segment_bytes = link.segment_bytes;
   capabilities_.straight_segment_bytes = std::size_t{64} << 20;
   capabilities_.credit_segments = static_cast<int>(link.slots);
   capabilities_.latency_us = 5;
   capabilities_.bandwidth_GBps = 100;
-}
-
-DeviceChannel::~DeviceChannel() {
-  for (std::byte* const memory : landings_) device_.free(memory);
 }
 
 std::byte* DeviceChannel::slot(std::byte* slots, std::uint64_t piece) const {
@@ -401,22 +398,12 @@ const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
     wait_for_arrival(stream, taken_ + 1);
   } else {
     viewed_ = Place::kLanding;
-    std::byte* const whole = landing(bytes);
+    std::byte* const whole = on_device([&] { return landings_.find(bytes, stream); });
     viewed_at_ = whole;
     receive_through_slots(stream, {whole, bytes});
   }
   is_viewing_ = true;
   return viewed_at_;
-}
-
-// Smaller buffers stay allocated until the end: a stream may still read them, and a free would wait
-// for all streams. Each buffer is at least twice as long as the one before.
-std::byte* DeviceChannel::landing(std::size_t bytes) {
-  if (bytes > landing_bytes_) {
-    landing_bytes_ = std::max(bytes, 2 * landing_bytes_);
-    landings_.push_back(device_.allocate(landing_bytes_));
-  }
-  return landings_.back();
 }
 
 void DeviceChannel::drain(void* stream) {

@@ -25,12 +25,12 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "transports/cuda/backlog.h"
 #include "transports/cuda/batches.h"
 #include "transports/cuda/captured_channel.h"
 #include "transports/cuda/device.h"
+#include "transports/cuda/device_memory.h"
 #include "transports/cuda/ipc_exports.h"
 #include "transports/cuda/ipc_imports.h"
 #include "transports/cuda/link.h"
@@ -43,7 +43,6 @@ class DeviceChannel final : public StreamChannel {
  public:
   // `backlog`: of all channels of this rank.
   DeviceChannel(const Device& device, IpcExports& exports, Backlog& backlog, const Link& link);
-  ~DeviceChannel() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
   const ChannelStatistics& statistics() const { return statistics_; }
@@ -132,7 +131,6 @@ class DeviceChannel final : public StreamChannel {
   bool find_announcement(Announcement& announcement, std::size_t bytes);
   void take_announcement();
   void count_received(std::size_t bytes);
-  std::byte* landing(std::size_t bytes);
   std::byte* slot(std::byte* slots, std::uint64_t piece) const;
 
   const Device& device_;
@@ -165,8 +163,7 @@ class DeviceChannel final : public StreamChannel {
   std::atomic<std::uint64_t> waits_for_arrived_ = 0;  // the highest value that a stream waits for
   std::atomic<std::uint64_t> waits_for_freed_ = 0;
 
-  std::vector<std::byte*> landings_;  // device memory for long segments; the last one is in use
-  std::size_t landing_bytes_ = 0;
+  Landings landings_;
 
   std::string why_dead_;
   bool is_closed_ = false;

@@ -54,6 +54,7 @@ void FakeDeviceMath::multiply(ElementType type, const Pass& pass, double factor,
 std::byte* FakeDeviceMath::allocate(std::size_t bytes) {
   driver_->require_beside_capture("cudaMalloc");
   begin("cudaMalloc");
+  driver_->wait_to_allocate("cudaMalloc");
   return driver_->make_memory(bytes, FakeDriver::Kind::kDevice);
 }
 

@@ -28,7 +28,7 @@ struct One {
 
 }  // namespace
 
-TEST_CASE("the fake machine reports a free while a stream of the same context waits") {
+TEST_CASE("the fake machine reports calls that may wait while a stream of the context waits") {
   FakeMachine machine(2);
   const auto driver = machine.process();
   const auto other = machine.process();
@@ -38,19 +38,25 @@ TEST_CASE("the fake machine reports a free while a stream of the same context wa
   alignas(8) std::byte words[8] = {};
   const Address word = device.register_host(words);
   std::byte* const pinned = device.allocate_host(64);
+  std::byte* const memory = device.allocate(64);
   device.wait_until_at_least(word, 1, driver->make_stream());
   second.free(second.allocate(64));
   elsewhere.free(elsewhere.allocate(64));
   driver->free(reinterpret_cast<Address>(driver->make_memory(64, FakeDriver::Kind::kPool)));
   CHECK(machine.violations().empty());
-  device.free(device.allocate(64));
+  device.free(memory);
   device.free_host(pinned);
-  CHECK(machine.violations().size() == 2);
+  device.free(device.allocate(64));
+  machine.allocations_wait = false;
+  std::byte* const other_memory = device.allocate(64);
+  CHECK(machine.violations().size() == 4);
   CHECK_THAT(machine.violations()[0],
              ContainsSubstring("free while a stream of the context waits"));
+  CHECK_THAT(machine.violations()[2], ContainsSubstring(": allocate while a stream"));
   device.write(word, 1, driver->make_stream());
+  device.free(other_memory);
   device.unregister_host(words);
-  CHECK(machine.violations().size() == 2);
+  CHECK(machine.violations().size() == 4);
 }
 
 TEST_CASE("memory is freed when no batch waits for a peer, in the order of the calls") {
@@ -85,16 +91,18 @@ TEST_CASE("memory is freed when no batch waits for a peer, in the order of the c
 
 TEST_CASE("inside a batch memory is freed once all its waits are over") {
   One one;
+  std::byte* const first = one.device.allocate(64);
+  std::byte* const second = one.device.allocate(64);
   Batches batches(one.device);
   batches.begin(one.stream, false);
   batches.wait_until_at_least(one.word, 1, one.stream);
-  one.device.free(one.device.allocate(64));
+  one.device.free(first);
   CHECK(one.driver->calls("free") == 0);
   one.write_word();
   CHECK(one.device.frees().run_all());
   CHECK(one.driver->calls("free") == 1);
   batches.wait_until_at_least(one.word, 2, one.stream);
-  one.device.free(one.device.allocate(64));
+  one.device.free(second);
   CHECK(one.driver->calls("free") == 1);
   one.device.write(one.word, 2, one.driver->make_stream());
   batches.end();
@@ -105,11 +113,12 @@ TEST_CASE("inside a batch memory is freed once all its waits are over") {
 
 TEST_CASE("a side stream that waits holds up frees, and its end lets them run") {
   One one;
+  std::byte* const memory = one.device.allocate(64);
   {
     SideStream aside(one.device);
     const cuda::Stream sender = aside.after(one.stream);
     one.device.wait_until_at_least(one.word, 1, sender);
-    one.device.free(one.device.allocate(64));
+    one.device.free(memory);
     aside.mark();
     CHECK_FALSE(one.device.frees().run_all());
     one.write_word();

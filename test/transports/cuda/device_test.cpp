@@ -114,6 +114,30 @@ TEST_CASE("the out-of-memory error gives the requested and the free size") {
   CHECK(machine.violations().empty());
 }
 
+TEST_CASE("memory in stream order is from a pool, and waits for no stream that waits") {
+  FakeMachine machine;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  const Stream stream = driver->make_stream();
+  machine.has_pools = false;
+  device.free(device.allocate(64, stream));
+  CHECK(driver->calls("allocate") == 1);
+  machine.has_pools = true;
+  alignas(8) std::byte words[8] = {};
+  const Address word = device.register_host(words);
+  device.wait_until_at_least(word, 1, stream);
+  std::byte* const memory = device.allocate(64, stream);
+  CHECK_THAT(device.look_at(memory).why_unexported, ContainsSubstring("memory pool"));
+  device.free(memory);
+  CHECK(driver->calls("allocate") == 1);
+  CHECK(machine.violations().empty());
+  driver->fail("allocate_async", kOutOfMemory);
+  CHECK_THROWS_WITH(device.allocate(64, stream), ContainsSubstring("cuMemAllocAsync of 64 bytes"));
+  device.write(word, 1, driver->make_stream());
+  device.unregister_host(words);
+  CHECK(machine.left_over() == "a context of device 0; ");
+}
+
 TEST_CASE("every kind of memory is recognized, with the reason if it cannot be exported") {
   FakeMachine machine;
   const auto driver = machine.process();

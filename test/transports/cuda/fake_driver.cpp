@@ -257,6 +257,9 @@ int FakeDriver::device_attribute(int* value, cuda::DeviceAttribute attribute, in
     case cuda::kMemoryBusWidth:
       *value = 5120;
       break;
+    case cuda::kMemoryPoolsSupported:
+      *value = machine_.has_pools ? 1 : 0;
+      break;
     case cuda::kCanUse64BitStreamMemoryOperations:
       *value = machine_.hidden.count(device) == 0 ? 1 : 0;
       break;

@@ -16,8 +16,9 @@
 // which is still open: in the same bytes, or in the same block, which small allocations share.
 //
 // A call that could block on a device is a violation, too, since no peer can end the wait of a test
-// with one thread: work for a stream whose queue is full, and a free, unregistration or closing
-// while a stream of its context waits.
+// with one thread: work for a stream whose queue is full; and, while a stream of its context waits,
+// a free, unregistration or closing. The same holds for an allocation or registration, since the
+// driver does not promise otherwise (allocations_wait).
 #pragma once
 
 #include <atomic>
@@ -89,10 +90,12 @@ class FakeMachine {
   // --- properties of the machine ---
   bool peers_reach = true;  // devices reach one another
   std::set<int> hidden;     // devices that cannot wait for words
+  bool has_pools = true;
   int driver_version = 13000;
   std::string absent;  // the error if there is no driver
   std::size_t bytes_per_device = std::size_t{1} << 30;
   std::size_t block_bytes = std::size_t{2} << 20;  // shared by small allocations
+  bool allocations_wait = true;     // allocations and registrations may wait for all streams
   std::size_t most_pending = 1024;  // work of a stream that may wait; a graph's launch is one
 
  private:
@@ -153,6 +156,9 @@ class FakeDriver final : public cuda::Driver {
   void capture(cuda::Stream stream);
   FakeGraph* end_capture(cuda::Stream stream);
   void replay(const FakeGraph& graph, cuda::Stream stream);
+  // For functions outside the driver that allocate: the call may wait for all streams of the
+  // context.
+  void wait_to_allocate(const std::string& function);
   // For functions outside the driver: counts the call and returns its planned result.
   int call_other(const std::string& function);
   void require_beside_capture(const std::string& function);
@@ -196,6 +202,7 @@ class FakeDriver final : public cuda::Driver {
   int current_device(int* device) override;
   int enable_peer_access(cuda::Context peer) override;
   int allocate(cuda::Address* memory, std::size_t bytes) override;
+  int allocate_async(cuda::Address* memory, std::size_t bytes, cuda::Stream stream) override;
   int free(cuda::Address memory) override;
   int memory_info(std::size_t* free, std::size_t* total) override;
   int allocate_host(void** memory, std::size_t bytes) override;
@@ -264,7 +271,7 @@ class FakeDriver final : public cuda::Driver {
   int wait_in_capture(FakeStream& stream, const Event& event);
   // Adds work to a stream, or to the graph into which it is captured.
   // On a device the call may wait for all streams of the context.
-  void wait_for_context(const char* function);
+  void wait_for_context(const std::string& function);
   void give(FakeStream& stream, std::function<bool()> work);
   void require_room(FakeStream& stream);
   FakeStream* stream_of(cuda::Stream stream);

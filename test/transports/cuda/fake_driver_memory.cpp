@@ -150,7 +150,14 @@ std::byte* FakeDriver::resolve(Address address, std::size_t bytes, const char* w
 int FakeDriver::allocate(Address* memory, std::size_t bytes) {
   KOLO_ENTER("allocate")
   if (played::pushed_device() < 0) return cuda::kInvalidContext;
+  if (machine_.allocations_wait) wait_for_context("allocate");
   return allocate_kind(memory, bytes, Kind::kDevice, played::pushed_device());
+}
+
+int FakeDriver::allocate_async(Address* memory, std::size_t bytes, cuda::Stream stream) {
+  KOLO_ENTER("allocate_async")
+  if (stream_here(stream) == nullptr) return cuda::kInvalidHandle;
+  return allocate_kind(memory, bytes, Kind::kPool, played::pushed_device());
 }
 
 int FakeDriver::free(Address memory) {
@@ -178,6 +185,7 @@ int FakeDriver::memory_info(std::size_t* free, std::size_t* total) {
 
 int FakeDriver::allocate_host(void** memory, std::size_t bytes) {
   KOLO_ENTER("allocate_host")
+  if (machine_.allocations_wait) wait_for_context("allocate_host");
   Range range;
   range.bytes = bytes;
   range.buffer = ++last_buffer_;
@@ -197,6 +205,7 @@ int FakeDriver::free_host(void* memory) {
 
 int FakeDriver::register_host(void* memory, std::size_t bytes, unsigned) {
   KOLO_ENTER("register_host")
+  if (machine_.allocations_wait) wait_for_context("register_host");
   Range range;
   range.bytes = bytes;
   range.buffer = ++last_buffer_;

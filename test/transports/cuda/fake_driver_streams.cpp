@@ -42,14 +42,19 @@ int FakeDriver::destroy_stream(cuda::Stream stream) {
   return 0;
 }
 
-void FakeDriver::wait_for_context(const char* function) {
+void FakeDriver::wait_to_allocate(const std::string& function) {
+  const std::lock_guard lock(machine_.mutex_);
+  if (machine_.allocations_wait) wait_for_context(function);
+}
+
+void FakeDriver::wait_for_context(const std::string& function) {
   machine_.run_locked();
   const int device = played::pushed_device();
   for (const auto& stream : machine_.streams_) {
     const bool is_here =
         stream->owner == this && (device < 0 || stream->device < 0 || stream->device == device);
     if (is_here && !stream->queue.empty())
-      return violate(std::string(function) + " while a stream of the context waits");
+      return violate(function + " while a stream of the context waits");
   }
 }
 

@@ -190,20 +190,33 @@ TEST_CASE("the host's and the stream's calls on one channel run in the order of 
   });
 }
 
-TEST_CASE("pinned memory is allocated at the first use of a stream, at most 4 MiB for each pair") {
+TEST_CASE("pinned memory is allocated when channels meet, at most 4 MiB for each pair") {
   for (const std::size_t segment : {std::size_t{64}, std::size_t{4096}, std::size_t{256} << 10}) {
     StreamRanks ranks({"staged over tcp", "tcp"}, 3, [&](int, StagedSettings& settings) {
       settings.longest_segment_bytes = segment;
     });
     CHECK(ranks.stream(0, 1).capabilities().segment_bytes == segment);
     CHECK(ranks.stream(0, 2).can_send());
-    CHECK(ranks.machine.pinned_bytes() == 0);
-    ranks.stream(0, 1).begin(ranks.on(0));
-    CHECK(ranks.machine.pinned_bytes() > 8 * segment);
-    CHECK(ranks.machine.pinned_bytes() <= std::size_t{4} << 20);
-    ranks.stream(0, 1).end(ranks.on(0));
+    const std::size_t pinned = ranks.machine.pinned_bytes();
+    CHECK(pinned / 6 > 8 * segment);
+    CHECK(pinned / 6 <= std::size_t{4} << 20);
+    const int registered = ranks.driver(0).calls("register_host");
+    const int allocated = ranks.driver(0).calls("allocate");
+    ranks.begin();
+    std::byte* const into = ranks.memory(1, 8 * segment, 9);
+    ranks.view(1, 0, into, 8);  // this stream waits
+    ranks.commit(0, 1, ranks.memory(0, 8, 3), 8);
+    ranks.send(0, 1, {ranks.memory(0, 8 * segment, 4), 8 * segment});
+    ranks.view_sent(1, 0, 8 * segment);
+    ranks.stream(1, 0).release(ranks.on(1));
+    ranks.finish();
+    ranks.end();
+    CHECK(ranks.machine.pinned_bytes() == pinned);
+    CHECK(ranks.driver(0).calls("register_host") == registered);
+    CHECK(ranks.driver(0).calls("allocate") == allocated);
     ranks.close();
-    CHECK(ranks.machine.left_over().empty());
+    CHECK(ranks.machine.violations().empty());
+    CHECK(ranks.machine.left_over().find("host memory") == std::string::npos);
   }
 }
 

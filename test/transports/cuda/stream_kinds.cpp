@@ -92,6 +92,11 @@ StreamRanks::StreamRanks(const StreamKind& kind, int size, const Adjust& adjust,
     }
   }
   for (const FakeRank& rank : ranks) streams.push_back(rank.driver->make_stream());
+  for (int rank = 0; rank < size; ++rank) {
+    for (int peer = 0; peer < size; ++peer) {
+      if (peer != rank) stream(rank, peer);  // as a communicator does before its first call
+    }
+  }
 }
 
 void StreamRanks::begin(int rank) {
