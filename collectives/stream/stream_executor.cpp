@@ -94,7 +94,6 @@ void StreamExecutor::start(const StreamBinding& binding) {
     layout_.assign(binding.lengths);
   }
   measure();
-  have_scratch();
   places_[static_cast<std::size_t>(Place::kInput)] =
       static_cast<std::byte*>(const_cast<void*>(binding.in));
   places_[static_cast<std::size_t>(Place::kOutput)] = static_cast<std::byte*>(binding.out);
@@ -132,12 +131,15 @@ void StreamExecutor::measure() {
 // Scratch is as long as this rank's segments. Freeing the previous scratch would wait for the
 // device, so it is kept. The length at least doubles each time, which bounds the number of
 // allocations.
-void StreamExecutor::have_scratch() {
-  const std::size_t needed = scratches_ * aligned(longest_segment());
-  if (needed <= scratch_bytes_) return;
-  const std::size_t bytes = std::max(needed, 2 * scratch_bytes_);
+void StreamExecutor::allocate_scratch() {
+  const std::size_t bytes = std::max(needed_scratch(), 2 * scratch_bytes_);
   scratches_made_.push_back(math_.allocate(bytes));
   scratch_bytes_ = bytes;
+  places_[static_cast<std::size_t>(Place::kScratch)] = scratches_made_.back();
+}
+
+std::size_t StreamExecutor::needed_scratch() const {
+  return scratches_ == 0 ? 0 : scratches_ * aligned(longest_segment());
 }
 
 std::size_t StreamExecutor::longest_segment() const {
@@ -175,6 +177,7 @@ std::byte* StreamExecutor::address(const Operand& operand, std::size_t begin,
 
 bool StreamExecutor::advance() {
   check(is_begun_, "advance() before an operation was begun");
+  if (lacks_scratch()) allocate_scratch();
   if (binding_.recorder != nullptr) [[unlikely]]
     return advance_recorded();
   for (; turn_ < turns_; ++turn_, step_ = 0) {

@@ -72,10 +72,14 @@ class StreamExecutor {
 
   const Schedule& schedule() const { return schedule_; }
 
-  // Begins an operation; the previous one must be enqueued completely. Throws Error kSystem if the
-  // device has no memory for scratch. Never waits for the device: outgrown scratch may still be in
-  // use, so it is kept until the end.
+  // Begins an operation; the previous one must be enqueued completely.
   void start(const StreamBinding& binding);
+
+  // The operation needs more scratch than there is. advance() allocates it, or the caller, while no
+  // stream waits: the allocation may wait for all streams of the device. Error kSystem if there is
+  // not enough memory. Outgrown scratch may still be in use, so it is kept until the end.
+  bool lacks_scratch() const { return needed_scratch() > scratch_bytes_; }
+  void allocate_scratch();
 
   // Enqueues as much as possible; true once all is enqueued. Work enqueued later on the same stream
   // finds the results in place, and may use the caller's memory. Throws kolo::Error from the
@@ -131,7 +135,7 @@ class StreamExecutor {
   void compile(std::span<StreamChannel* const> channels);
   std::size_t choose_segment_bytes() const;
   void measure();
-  void have_scratch();
+  std::size_t needed_scratch() const;
   std::size_t longest_segment() const;
   std::size_t begin_of(const ChunkRange& held) const;
   std::size_t begin_of(const Line& line, const Operand& operand) const;

@@ -294,6 +294,11 @@ void StreamQueue::start(const Operation& operation) {
 }
 
 bool StreamQueue::advance(const Operation& operation) {
+  if (operation.on_stream->lacks_scratch()) {
+    const bool is_alone = first_at_work() == &current().header;
+    if (!is_alone) return wait_for(kNobody, "this rank's streams to finish earlier operations");
+    operation.on_stream->allocate_scratch();
+  }
   const bool is_opened =
       is_one_with_host_ ? send_header_on_stream(operation.stream) : send_header_on_host();
   if (!is_opened) return false;
