@@ -2,14 +2,21 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 
+#include "collectives/reduce/device/device.h"
 #include "collectives/reduce/device/kernel_table.h"
 
 namespace kolo::device {
 namespace {
+
+// Memory for load_copies(): an allocation and its free might wait for all streams.
+constexpr std::size_t kCopied = 256;
+__device__ unsigned char copied[2 * kCopied];
 
 const Table& table_of(ElementType type) {
   if (is_float(type)) {
@@ -80,6 +87,18 @@ void load(ElementType type) {
   }
   if (is_float(type)) bring(table_of(type).reduce(type, ReduceOp::kScaledSum));
   bring(table_of(type).scale(type));
+}
+
+void load_copies() {
+  void* memory = nullptr;
+  check(cudaGetSymbolAddress(&memory, copied), "loading the copies of the device");
+  auto* const first = static_cast<std::byte*>(memory);
+  std::array<std::byte, kCopied> host{};
+  const OwnStream stream;
+  copy(first, host.data(), kCopied, stream);
+  copy(first + kCopied, first, kCopied, stream);
+  copy(host.data(), first + kCopied, kCopied, stream);
+  wait(stream);
 }
 
 }  // namespace kolo::device

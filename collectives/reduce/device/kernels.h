@@ -44,4 +44,8 @@ void multiply(ElementType type, const Pass& pass, Stream stream, double factor);
 // communicator loads kernels before it enqueues its first wait.
 void load(ElementType type);
 
+// The same for the driver's own kernels, which copy between device and device, and to and from the
+// host. Waits for these copies only.
+void load_copies();
+
 }  // namespace kolo::device

@@ -18,6 +18,7 @@ device::Pass as_pass(const DeviceMath::Pass& pass) {
 KernelMath::KernelMath(const std::vector<ElementType>& types, int number) : number_(number) {
   const ChosenDevice chosen(number_);
   for (const ElementType type : types) load(type);
+  load_copies();
 }
 
 void KernelMath::copy(void* to, const void* from, std::size_t bytes, void* stream) {

@@ -13,8 +13,9 @@ namespace kolo::device {
 
 class KernelMath final : public DeviceMath {
  public:
-  // Loads the kernels of `types` onto this device now, so that a first launch does not wait later
-  // (see load() in kernels.h). By default everything uses the calling thread's current device.
+  // Loads the kernels of `types` and the driver's copies onto this device now, so that a first
+  // launch does not wait later (see load() in kernels.h). By default everything uses the calling
+  // thread's current device.
   explicit KernelMath(const std::vector<ElementType>& types, int number = kCurrentDevice);
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) override;

@@ -7,6 +7,19 @@
 
 namespace kolo::test {
 
+namespace {
+
+std::string name_of(ElementType type) { return "kernels of " + std::string(to_string(type)); }
+
+}  // namespace
+
+FakeDeviceMath::FakeDeviceMath(FakeMachine& machine, std::shared_ptr<FakeDriver> driver)
+    : machine_(machine), driver_(std::move(driver)) {
+  for (const ElementType type : kElementTypes) driver_->load_kernel(name_of(type));
+  for (const char* const copy : {"device to device", "host to device", "device to host"})
+    driver_->load_kernel(std::string("copy from ") + copy);
+}
+
 void FakeDeviceMath::begin(const std::string& function) {
   const int code = driver_->call_other(function);
   if (code == 0) return;
@@ -24,6 +37,7 @@ void FakeDeviceMath::copy(void* to, const void* from, std::size_t bytes, void* s
 void FakeDeviceMath::reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,
                             void* stream) {
   begin("cudaLaunchKernel");
+  driver_->load_kernel(name_of(type));
   const std::size_t bytes = pass.count * element_bytes(type);
   written_bytes_ += bytes * (pass.copy == nullptr ? 1 : 2);
   driver_->launch(stream,
@@ -43,6 +57,7 @@ void FakeDeviceMath::reduce(ElementType type, ReduceOp op, const Pass& pass, con
 
 void FakeDeviceMath::multiply(ElementType type, const Pass& pass, double factor, void* stream) {
   begin("cudaLaunchKernel");
+  driver_->load_kernel(name_of(type));
   const std::size_t bytes = pass.count * element_bytes(type);
   written_bytes_ += bytes;
   driver_->launch(stream, {{pass.out, bytes}, {pass.left, bytes}},

@@ -11,9 +11,9 @@ namespace kolo::test {
 
 class FakeDeviceMath final : public DeviceMath {
  public:
-  // `machine` belongs to the driver. It runs before memory is freed, as a device does.
-  FakeDeviceMath(FakeMachine& machine, std::shared_ptr<FakeDriver> driver)
-      : machine_(machine), driver_(std::move(driver)) {}
+  // `machine` belongs to the driver. It runs before memory is freed, as a device does. Loads all
+  // kernels at once, as device::KernelMath does.
+  FakeDeviceMath(FakeMachine& machine, std::shared_ptr<FakeDriver> driver);
 
   void copy(void* to, const void* from, std::size_t bytes, void* stream) override;
   void reduce(ElementType type, ReduceOp op, const Pass& pass, const Scaling& scaling,

@@ -68,6 +68,7 @@ void StreamRank::wait_alone() const {
 
 std::vector<RankOutcome> try_stream_ranks(const StreamJob& job, const StreamBody& body) {
   FakeMachine machine(job.devices, job.runs);
+  machine.loads_lazily = true;
   std::vector<std::shared_ptr<FakeDriver>> drivers;
   for (int rank = 0; rank < job.size; ++rank) drivers.push_back(machine.process());
   for (const int rank : job.threads)

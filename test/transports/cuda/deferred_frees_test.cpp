@@ -59,6 +59,32 @@ TEST_CASE("the fake machine reports calls that may wait while a stream of the co
   CHECK(machine.violations().size() == 4);
 }
 
+TEST_CASE("the fake machine reports a kernel that is first used while a stream waits") {
+  FakeMachine machine;
+  machine.loads_lazily = true;
+  const auto driver = machine.process();
+  const Device device(driver, 0);
+  alignas(8) std::byte words[8] = {};
+  const Address word = device.register_host(words);
+  std::byte* const memory = device.allocate(64);
+  const cuda::Stream stream = driver->make_stream();
+  driver->load_kernel("loaded before");
+  device.copy(memory, memory + 32, 8, stream);
+  device.wait_until_at_least(word, 1, stream);
+  driver->load_kernel("loaded before");
+  device.copy(memory, memory + 32, 8, stream);
+  CHECK(machine.violations().empty());
+  driver->load_kernel("late");
+  device.copy(memory, reinterpret_cast<std::byte*>(word), 8, stream);
+  CHECK(machine.violations().size() == 2);
+  CHECK_THAT(machine.violations()[0],
+             ContainsSubstring("loading of 'late' while a stream of the context waits"));
+  CHECK_THAT(machine.violations()[1], ContainsSubstring("'copy from host to device'"));
+  device.write(word, 1, driver->make_stream());
+  device.free(memory);
+  device.unregister_host(words);
+}
+
 TEST_CASE("memory is freed when no batch waits for a peer, in the order of the calls") {
   One one;
   std::byte* const memory = one.device.allocate(64);

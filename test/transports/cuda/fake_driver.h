@@ -18,7 +18,8 @@
 // A call that could block on a device is a violation, too, since no peer can end the wait of a test
 // with one thread: work for a stream whose queue is full; and, while a stream of its context waits,
 // a free, unregistration or closing. The same holds for an allocation or registration, since the
-// driver does not promise otherwise (allocations_wait).
+// driver does not promise otherwise (allocations_wait), and for the first use of a kernel, also of
+// those that copy (loads_lazily).
 #pragma once
 
 #include <atomic>
@@ -96,6 +97,7 @@ class FakeMachine {
   std::size_t bytes_per_device = std::size_t{1} << 30;
   std::size_t block_bytes = std::size_t{2} << 20;  // shared by small allocations
   bool allocations_wait = true;     // allocations and registrations may wait for all streams
+  bool loads_lazily = false;        // the first use of a kernel may wait for all streams
   std::size_t most_pending = 1024;  // work of a stream that may wait; a graph's launch is one
 
  private:
@@ -174,6 +176,8 @@ class FakeDriver final : public cuda::Driver {
   };
   using Kernel = std::function<void(const std::vector<std::byte*>& operands)>;
   void launch(cuda::Stream stream, const std::vector<Operand>& operands, Kernel kernel);
+  // Loads this kernel into the process, unless it is loaded.
+  void load_kernel(const std::string& kernel);
 
   enum class Kind { kDevice, kManaged, kVirtual, kPool };
   std::byte* make_memory(std::size_t bytes, Kind kind, int device = 0);
@@ -272,6 +276,7 @@ class FakeDriver final : public cuda::Driver {
   // Adds work to a stream, or to the graph into which it is captured.
   // On a device the call may wait for all streams of the context.
   void wait_for_context(const std::string& function);
+  void load_locked(const std::string& kernel);
   void give(FakeStream& stream, std::function<bool()> work);
   void require_room(FakeStream& stream);
   FakeStream* stream_of(cuda::Stream stream);
@@ -283,6 +288,7 @@ class FakeDriver final : public cuda::Driver {
   const int number_;
   std::map<std::string, int> calls_;
   std::map<std::string, Failure> failures_;
+  std::set<std::string> loaded_;  // kernels
   std::map<cuda::Address, Range> ranges_;
   std::map<cuda::Address, std::weak_ptr<FakeMachine::Block>> blocks_;  // of small allocations
   std::set<Event*> events_;

@@ -62,6 +62,11 @@ int FakeDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream s
   KOLO_ENTER("copy")
   FakeStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
+  const auto side = [this](Address at) {
+    const auto* const range = range_of(at & ~played::kSeenByDevices);
+    return range == nullptr || range->second.is_host ? "host" : "device";
+  };
+  load_locked(std::string("copy from ") + side(from) + " to " + side(to));
   give(*queue, [this, to, from, bytes] {
     std::byte* const into = resolve(to, bytes, "copy to");
     const std::byte* const source = resolve(from, bytes, "copy from");
@@ -70,6 +75,16 @@ int FakeDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream s
   });
   machine_.run_if_at_once();
   return 0;
+}
+
+void FakeDriver::load_kernel(const std::string& kernel) {
+  const std::lock_guard lock(machine_.mutex_);
+  load_locked(kernel);
+}
+
+void FakeDriver::load_locked(const std::string& kernel) {
+  const bool is_new = loaded_.insert(kernel).second;
+  if (is_new && machine_.loads_lazily) wait_for_context("loading of '" + kernel + "'");
 }
 
 void FakeDriver::launch(cuda::Stream stream, const std::vector<Operand>& operands, Kernel kernel) {
