@@ -49,8 +49,7 @@ std::size_t FakeMachine::run_some(std::size_t most) {
   for (bool has_moved = true; has_moved;) {
     has_moved = false;
     for (const auto& stream : streams_) {
-      if (ran == most || stream->queue.empty() || !stream->queue.front().try_run()) continue;
-      stream->queue.pop_front();
+      if (ran == most || !try_first(*stream)) continue;
       has_moved = true;
       ++ran;
     }
@@ -60,9 +59,20 @@ std::size_t FakeMachine::run_some(std::size_t most) {
 
 bool FakeMachine::step(cuda::Stream stream) {
   const std::lock_guard lock(mutex_);
-  auto& queue = static_cast<FakeStream*>(stream)->queue;
-  if (queue.empty() || !queue.front().try_run()) return false;
-  queue.pop_front();
+  return try_first(*static_cast<FakeStream*>(stream));
+}
+
+bool FakeMachine::try_first(FakeStream& stream) {
+  if (stream.queue.empty()) return false;
+  const FakeWork& first = stream.queue.front();
+  const bool is_behind =
+      hardware_queues != 0 && std::ranges::any_of(streams_, [&](const auto& other) {
+        return other->owner == stream.owner && !other->queue.empty() &&
+               other->number % hardware_queues == stream.number % hardware_queues &&
+               other->queue.front().number < first.number;
+      });
+  if (is_behind || !first.try_run()) return false;
+  stream.queue.pop_front();
   return true;
 }
 
@@ -71,10 +81,7 @@ bool FakeMachine::run_locked() {
   while (has_moved) {
     has_moved = false;
     for (const auto& stream : streams_) {
-      while (!stream->queue.empty() && stream->queue.front().try_run()) {
-        stream->queue.pop_front();
-        has_moved = true;
-      }
+      while (try_first(*stream)) has_moved = true;
     }
   }
   return std::all_of(streams_.begin(), streams_.end(),
@@ -181,6 +188,7 @@ FakeStream* FakeDriver::add_stream(int device) {
   machine_.streams_.push_back(std::make_unique<FakeStream>());
   machine_.streams_.back()->device = device;
   machine_.streams_.back()->owner = this;
+  machine_.streams_.back()->number = streams_made_++;
   return machine_.streams_.back().get();
 }
 

@@ -43,6 +43,7 @@ class FakeDriver;
 
 struct FakeWork {
   std::function<bool()> try_run;  // false: blocked
+  std::uint64_t number = 0;       // in the order in which the machine got it
 };
 
 // Captured work in the order of the calls, one of the orders that a device may choose.
@@ -53,7 +54,8 @@ struct FakeGraph {
 
 struct FakeStream {
   FakeDriver* owner = nullptr;
-  int device = -1;  // -1: the default stream of any device
+  int device = -1;         // -1: the default stream of any device
+  std::size_t number = 0;  // of its process
   std::deque<FakeWork> queue;
   bool is_destroyed = false;
   bool is_overfull = false;
@@ -96,8 +98,12 @@ class FakeMachine {
   std::string absent;  // the error if there is no driver
   std::size_t bytes_per_device = std::size_t{1} << 30;
   std::size_t block_bytes = std::size_t{2} << 20;  // shared by small allocations
-  bool allocations_wait = true;     // allocations and registrations may wait for all streams
-  bool loads_lazily = false;        // the first use of a kernel may wait for all streams
+  bool allocations_wait = true;  // allocations and registrations may wait for all streams
+  bool loads_lazily = false;     // the first use of a kernel may wait for all streams
+  // Queues that the streams of a process share in turn, as on a device with
+  // CUDA_DEVICE_MAX_CONNECTIONS (8 by default). Work waits for all earlier work of its queue. 0:
+  // each stream has a queue of its own.
+  std::size_t hardware_queues = 0;
   std::size_t most_pending = 1024;  // work of a stream that may wait; a graph's launch is one
 
  private:
@@ -120,6 +126,8 @@ class FakeMachine {
   };
 
   bool run_locked();
+  // Runs the first piece of work of a stream. False if it is blocked or there is none.
+  bool try_first(FakeStream& stream);
   void run_if_at_once() {
     if (runs_ == Runs::kAtOnce) run_locked();
   }
@@ -135,6 +143,7 @@ class FakeMachine {
   std::vector<std::unique_ptr<FakeStream>> streams_;
   std::atomic<int> last_process_ = 0;
   std::uint64_t last_capture_ = 0;
+  std::uint64_t last_work_ = 0;
 };
 
 class FakeDriver final : public cuda::Driver {
@@ -296,6 +305,7 @@ class FakeDriver final : public cuda::Driver {
   std::vector<std::unique_ptr<FakeGraph>> graphs_;
   std::map<int, int> contexts_;
   std::uint64_t last_buffer_ = 0;
+  std::size_t streams_made_ = 0;
 };
 
 }  // namespace kolo::test

@@ -40,7 +40,8 @@ void FakeDriver::replay(const FakeGraph& graph, cuda::Stream stream) {
   FakeStream* const queue = stream_of(stream);
   if (queue == nullptr) return;
   require_room(*queue);
-  for (const FakeWork& work : graph.work) queue->queue.push_back(work);
+  const std::uint64_t launched = ++machine_.last_work_;
+  for (const FakeWork& work : graph.work) queue->queue.push_back({work.try_run, launched});
   machine_.run_if_at_once();
 }
 
@@ -74,7 +75,7 @@ void FakeDriver::give(FakeStream& stream, std::function<bool()> work) {
     stream.capture->work.push_back({std::move(work)});
   } else {
     require_room(stream);
-    stream.queue.push_back({std::move(work)});
+    stream.queue.push_back({std::move(work), ++machine_.last_work_});
   }
 }
 

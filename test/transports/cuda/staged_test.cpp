@@ -312,6 +312,29 @@ TEST_CASE("a rank sleeps while it waits for its peer, and stays awake for its de
   }
 }
 
+// A rank's caller, its outgoing and its incoming copies have a stream each.
+TEST_CASE("streams that share one hardware queue block each other, and those in eight do not") {
+  for (const std::size_t queues : {std::size_t{1}, std::size_t{8}}) {
+    INFO(queues << " queues");
+    StreamRanks ranks(kOverInproc);
+    ranks.machine.hardware_queues = queues;
+    ranks.begin();
+    std::byte* const into = ranks.memory(1, 8, 9);
+    ranks.view(1, 0, into, 8);
+    ranks.commit(0, 1, ranks.memory(0, 8, 3), 8);
+    for (int i = 0; i < 1000; ++i) {
+      ranks.machine.run();
+      ranks.transport(0).progress();
+      ranks.transport(1).progress();
+    }
+    CHECK(ranks.machine.run() == (queues == 8));
+    CHECK(StreamRanks::is_filled(into, 8, 3) == (queues == 8));
+    ranks.machine.hardware_queues = 0;
+    ranks.finish();
+    ranks.end();
+  }
+}
+
 TEST_CASE("the error for staging without a driver or a device gives the reason") {
   FakeMachine machine;
   machine.absent = "no CUDA driver (libcuda.so.1)";

@@ -91,6 +91,31 @@ TEST_CASE(
   CHECK(pair.machine.violations().empty());
 }
 
+TEST_CASE("two ranks need one hardware queue each, since a rank's own stream writes and waits") {
+  Pair pair;
+  pair.machine.hardware_queues = 1;
+  std::byte* const from = pair.memory(0, 50'000, 3);
+  std::byte* const into = pair.memory(1, 50'000, 9);
+  for (int i = 0; i < 12; ++i) {
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      REQUIRE(pair.to_other(rank).reserve(pair.streams[rank], 64) != nullptr);
+      pair.to_other(rank).commit(pair.streams[rank], kPlain);
+    }
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      REQUIRE(pair.to_other(rank).view(pair.streams[rank], 64) != nullptr);
+      pair.to_other(rank).release(pair.streams[rank]);
+    }
+  }
+  REQUIRE(pair.to_other(0).send(pair.streams[0], {from, 50'000}, kPlain));
+  REQUIRE(pair.to_other(1).receive(pair.streams[1], {into, 50'000}, kPlain));
+  pair.to_other(0).drain(pair.streams[0]);
+  CHECK(pair.machine.run());
+  CHECK(is_equal(into, from, 50'000));
+  pair.end();
+  pair.close();
+  CHECK(pair.machine.violations().empty());
+}
+
 TEST_CASE("a rank that receives first enqueues a wait, and its host continues") {
   Pair pair;
   const std::byte* const segment = pair.to_other(1).view(pair.streams[1], 8);
