@@ -138,8 +138,7 @@ class StreamChannel {
 
   // Why its operations cannot be captured into a graph that is launched many times. Empty: those
   // through slots can. Then all channels of a batch begin before any of them sends, and all are
-  // drained before any of them ends. reserve returns "not now" until the peer's host has captured,
-  // too. All ranks launch one graph after another, in the same order.
+  // drained before any of them ends. All ranks launch one graph after another, in the same order.
   virtual std::string why_not_captured() const;
 
   // True: its segments are those of the channel's host form, one for one, in the order of the calls

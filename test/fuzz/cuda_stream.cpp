@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kSegment = 1024;
 constexpr std::size_t kLongest = 4 * kSegment;
-constexpr std::size_t kSlotsBytes = kMinimumCredit * 2 * kSegment;
+constexpr std::size_t kSlotsBytes = kMinimumCredit * 4 * kSegment;
 constexpr int kPeer = 1;
 
 posix::SharedMemory words() { return posix::SharedMemory(2 * kBlockBytes); }
@@ -47,6 +47,8 @@ class Pair {
     link_.their_slots =
         device_.open(peers_device_.export_memory(peers_slots_), kSlotsBytes, "rank 1");
     link_.mapping = link_.their_slots;
+    link_.own_captured_slots = link_.own_slots + kSlotsBytes / 2;
+    link_.their_captured_slots = link_.their_slots + kSlotsBytes / 2;
     link_.segment_bytes = kSegment;
     channel_ = std::make_unique<DeviceChannel>(device_, exports_, backlog_, link_);
     stream_ = driver_->make_stream();
@@ -116,9 +118,8 @@ class Pair {
   void write_anything(Input& input) {
     const std::size_t count = sizeof(Block) / sizeof(std::uint64_t);
     const std::size_t at = input.number<std::uint16_t>() % count * sizeof(std::uint64_t);
-    // announce() and offer_slots() write the fields that name memory.
-    const bool is_place = at >= offsetof(Block, ring) && at < offsetof(Block, captured);
-    if (is_place || at >= offsetof(Block, captured_slots)) return;
+    // announce() writes the fields that name memory.
+    if (at >= offsetof(Block, ring) && at < offsetof(Block, captured)) return;
     const auto value = input.number<std::uint64_t>();
     auto* const block = reinterpret_cast<std::byte*>(link_.own);
     std::memcpy(block + at, &value, sizeof value);
@@ -126,7 +127,7 @@ class Pair {
 
   void move_on(Input& input) {
     Block& own = *link_.own;
-    switch (input.below(5)) {
+    switch (input.below(4)) {
       case 0:
         own.arrived.fetch_add(input.below(4));
         return;
@@ -136,21 +137,9 @@ class Pair {
       case 2:
         own.read.fetch_add(input.below(4));
         return;
-      case 3:
-        own.is_closing.store(input.below(4));
-        return;
       default:
-        offer_slots(input);
+        own.is_closing.store(input.below(4));
     }
-  }
-
-  void offer_slots(Input& input) {
-    const auto place = peers_exports_.find(peers_slots_, kSlotsBytes);
-    require(place.has_value(), "the peer's slots can be exported");
-    Exported said = *place;
-    if (input.below(2) != 0) said.bytes = input.number<std::uint16_t>();
-    link_.own->captured_slots = said;
-    link_.own->has_captured_slots.store(input.below(2));
   }
 
   // --- the rank ---

@@ -97,9 +97,11 @@ class Meeting {
     }
   }
 
+  // Of one peer: for live work, and as many for captured work.
   std::size_t slot_bytes() const {
     return slot_stride(settings_.segment_bytes) * static_cast<std::size_t>(settings_.slots);
   }
+  std::size_t all_slots_bytes() const { return 2 * index(request_.size) * slot_bytes(); }
 
   // Runs `body`; returns its error in one line, to be published.
   template <typename Body>
@@ -121,7 +123,7 @@ class Meeting {
     if (size == 1) return;
     met_->own_words = std::make_unique<RegisteredWords>(
         device, posix::SharedMemory(size * kBlockBytes, posix::Pages::kPresent));
-    met_->own_slots = device.allocate(size * slot_bytes());
+    met_->own_slots = device.allocate(all_slots_bytes());
     own_.uuid = device.uuid();
     own_.handle = device.export_memory(met_->own_slots);
   }
@@ -335,13 +337,15 @@ class Meeting {
     link.theirs = met.words->block(request_.rank);
     link.own_words = met_->own_words->address(peer);
     link.their_words = met.words->address(request_.rank);
-    link.own_slots = met_->own_slots + index(peer) * slot_bytes();
+    link.own_slots = met_->own_slots + 2 * index(peer) * slot_bytes();
+    link.own_captured_slots = link.own_slots + slot_bytes();
     std::byte* ring = reinterpret_cast<std::byte*>(card.ring);
     if (!link.is_same_process) {
-      ring = link.mapping = met_->device->open(card.handle, index(request_.size) * slot_bytes(),
-                                               fmt::format("rank {}", peer));
+      ring = link.mapping =
+          met_->device->open(card.handle, all_slots_bytes(), fmt::format("rank {}", peer));
     }
-    link.their_slots = ring + index(request_.rank) * slot_bytes();
+    link.their_slots = ring + 2 * index(request_.rank) * slot_bytes();
+    link.their_captured_slots = link.their_slots + slot_bytes();
     link.segment_bytes = settings_.segment_bytes;
     link.slots = static_cast<std::uint64_t>(settings_.slots);
   }

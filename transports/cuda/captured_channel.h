@@ -21,12 +21,13 @@
 // a job begin before any sends, and all are drained before any ends, no cycle of waits exists
 // beyond those of the schedule itself.
 //
-// All data go through separate slots, which are allocated and published to the peer at the first
-// capture. No live segment takes part, and no memory of the caller that may be freed before a
-// replay. Launches of a rank run one after another, in the same order on all ranks.
+// All data go through separate slots, which are allocated when the channels meet: an allocation may
+// wait for all streams. No live segment takes part, and no memory of the caller that may be freed
+// before a replay. Launches of a rank run one after another, in the same order on all ranks.
 //
 // Shutdown: the host writes the high halves of the words. This releases all waits of replays,
-// including later ones; their results are invalid. Slots stay mapped until unmap().
+// including later ones; their results are invalid. Slots stay mapped until the last replay has
+// ended.
 //
 // Cost: no host time at a replay; on the device about 4 more words per channel than a live batch.
 // Threading: one thread at a time.
@@ -37,7 +38,6 @@
 #include <cstdint>
 
 #include "transports/cuda/device.h"
-#include "transports/cuda/ipc_exports.h"
 #include "transports/cuda/link.h"
 
 namespace kolo::cuda {
@@ -47,7 +47,6 @@ class CapturedChannel final : private DeferredFrees::Worker {
   CapturedChannel(const Device& device, const Link& link) : device_(device), link_(link) {
     device_.frees().join(*this);
   }
-  // Keeps the slots if the peer may still have them mapped.
   ~CapturedChannel();
   CapturedChannel(const CapturedChannel&) = delete;
   CapturedChannel& operator=(const CapturedChannel&) = delete;
@@ -58,8 +57,6 @@ class CapturedChannel final : private DeferredFrees::Worker {
   void require(Stream stream) const;
   void end();
 
-  // Null if the peer has not begun its first capture. Error kProtocol if the peer offers too few
-  // bytes.
   std::byte* reserve();
   void commit();
   const std::byte* view();
@@ -78,28 +75,19 @@ class CapturedChannel final : private DeferredFrees::Worker {
   // any thread, as is free_streams().
   bool is_hopeless(bool has_finished) const noexcept;
   void free_streams() noexcept;
-  void unmap() noexcept;
-  void keep_slots() noexcept { slots_are_free_ = false; }
 
  private:
   // A replay that begins later is unknown to any host.
   bool is_idle() noexcept override { return !is_at_work(); }
 
-  void have_slots();
-  bool find_their_slots();
   void join();
   std::byte* slot(std::byte* slots, std::uint32_t piece) const;
-  std::size_t slots_bytes() const;  // of all slots of a rank
   void wait(Address word, std::uint32_t value) const;
   void write(Address word, std::uint32_t value) const;
 
   const Device& device_;
   const Link& link_;
-  std::byte* slots_ = nullptr;
   std::atomic<bool> is_used_ = false;
-  std::byte* their_slots_ = nullptr;
-  std::byte* mapping_ = nullptr;
-  bool slots_are_free_ = true;
   Event ended_ = nullptr;  // orders two streams within one capture
 
   std::uint64_t capture_ = 0;

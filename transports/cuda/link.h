@@ -21,6 +21,8 @@ struct Link {
   Address their_words = 0;
   std::byte* own_slots = nullptr;  // on this rank's device; written by the peer
   std::byte* their_slots = nullptr;
+  std::byte* own_captured_slots = nullptr;  // likewise, for captured work
+  std::byte* their_captured_slots = nullptr;
   std::byte* mapping = nullptr;  // mapping of the peer's slots, to be closed; null: none
   std::size_t segment_bytes = 0;
   std::uint64_t slots = kMinimumCredit;

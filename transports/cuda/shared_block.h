@@ -65,8 +65,6 @@ struct Block {
   std::atomic<std::uint32_t> lost;
   alignas(64) std::array<Announcement, kAnnouncements> ring;
   CapturedWords captured;
-  alignas(64) Exported captured_slots;            // of the peer, for the owner's pieces
-  std::atomic<std::uint32_t> has_captured_slots;  // captured_slots is valid
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(CapturedWord, high) == 4 && std::endian::native == std::endian::little);

@@ -204,8 +204,6 @@ std::byte* DeviceChannel::reserve(void* stream, std::size_t bytes) {
   std::byte* place = slot(link_.their_slots, sent_);
   if (captured_.is_begun()) {
     place = on_captured([&] { return captured_.reserve(); });
-    has_said_not_now_ |= place == nullptr;
-    if (place == nullptr) return nullptr;
   } else {
     if (is_full()) return nullptr;
     wait_for_slot(stream);
@@ -473,7 +471,6 @@ void DeviceChannel::free_streams() noexcept {
 void DeviceChannel::unmap() noexcept {
   if (std::exchange(is_unmapped_, true)) return;
   imports_.close_all();
-  captured_.unmap();
   if (link_.mapping != nullptr) device_.close(link_.mapping);
   device_.after_frees(
       [theirs = link_.theirs] { theirs->has_closed.store(1, std::memory_order_release); });

@@ -87,7 +87,6 @@ class DeviceChannel final : public StreamChannel {
   // then.
   bool is_captured() const { return captured_.is_used(); }
   bool has_replayed() const noexcept { return !captured_.is_at_work(); }
-  void keep_captured() noexcept { captured_.keep_slots(); }
   // Unmaps all memory of the peer, and tells the peer.
   void unmap() noexcept;
 

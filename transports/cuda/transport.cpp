@@ -174,10 +174,6 @@ class CudaTransport final : public Transport {
     if (!is_stuck_) unmap();
     met_.free_slots =
         !is_stuck_ && cuda::wait_for_end(patience_, [this] { return are_peers_gone(); });
-    if (met_.free_slots) return;
-    for (const auto& channel : channels_) {
-      if (channel) channel->device_channel().keep_captured();
-    }
   }
 
   const cuda::Link& link(int peer) const { return met_.peers[static_cast<std::size_t>(peer)].link; }

@@ -17,10 +17,10 @@
 // A thread frees the streams of this rank that wait for a peer which has ended
 // (cuda/peer_watcher.h), also while no other thread of the rank makes progress.
 //
-// Cost per peer, in each rank: 4 slots of 1 MiB of device memory, 8 KiB of pinned host memory, and
-// two descriptors. Captured work needs as many slots again for each peer that takes part in it.
-// These slots and the mappings stay until the transport is destroyed, not only until quiesce(),
-// since a graph may be launched in between.
+// Cost per peer, in each rank: 8 slots of 1 MiB of device memory (half of them for captured work),
+// 8 KiB of pinned host memory, and two descriptors. With captured work the slots and the mappings
+// stay until the transport is destroyed, not only until quiesce(), since a graph may be launched in
+// between.
 #pragma once
 
 #include <chrono>
