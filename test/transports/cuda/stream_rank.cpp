@@ -72,6 +72,9 @@ StreamRank::StreamRank(const StreamKind& kind, const StreamMachine& machine, int
       rank, size, prefixed(store_, "transport/"), Clock::now() + machine.patience, 0, size};
   transport_ = make(kind, machine, request);
   stream_ = make_stream();
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer != rank) stream(peer);  // as a communicator does before its first call
+  }
 }
 
 StreamRank::~StreamRank() {
