@@ -67,7 +67,8 @@ StreamRank::StreamRank(const StreamKind& kind, const StreamMachine& machine, int
       side_event_(device_->make_event()),
       event_(device_->make_event()),
       bounce_(device_->allocate_host(kBounceBytes)),
-      bounce_there_(device_->seen_by_device(bounce_)) {
+      bounce_there_(device_->seen_by_device(bounce_)),
+      side_memory_(device_->allocate(kBounceBytes)) {
   const TransportRequest request{
       rank, size, prefixed(store_, "transport/"), Clock::now() + machine.patience, 0, size};
   transport_ = make(kind, machine, request);
@@ -84,6 +85,7 @@ StreamRank::~StreamRank() {
   device_->destroy_event(side_event_);
   device_->destroy_event(event_);
   device_->free_host(bounce_);
+  device_->free(side_memory_);
 }
 
 // As a caller makes it, without the priority of cuda::Device::make_stream().
@@ -209,7 +211,7 @@ void StreamRank::finish() {
 
 bool StreamRank::is_waiting() {
   device_->record(event_, on());
-  device_->copy(bounce_there_, bounce_there_ + kBounceBytes / 2, kBounceBytes / 2, side_);
+  device_->copy(side_memory_, bounce_there_, kBounceBytes, side_);
   wait_beside();
   return !device_->has_come(event_);
 }
@@ -223,10 +225,17 @@ Error StreamRank::error_of_progress() {
   throw std::runtime_error("expected: an error of progress()");
 }
 
+// In two steps. A rank that has left may close its transport, and then progress() of a rank that
+// has not noticed that all have come would throw. So the second step makes no progress.
 void StreamRank::meet() {
-  const std::string key = "met " + std::to_string(++meetings_);
-  store_->add(key, 1);
-  until([&] { return store_->add(key, 0) >= size_; }, "all ranks at one point");
+  const bool was_open = is_open_;
+  for (const bool makes_progress : {true, false}) {
+    const std::string key = "met " + std::to_string(++meetings_);
+    store_->add(key, 1);
+    is_open_ = was_open && makes_progress;
+    until([&] { return store_->add(key, 0) >= size_; }, "all ranks at one point");
+  }
+  is_open_ = was_open;
 }
 
 void StreamRank::quiesce() {

@@ -80,7 +80,7 @@ class StreamRank {
   bool is_waiting();
   // The error that progress() finally throws.
   Error error_of_progress();
-  // Barrier of all ranks, over the store. Makes progress while it waits.
+  // Barrier of all ranks, over the store. Makes progress until all have come, and not after that.
   void meet();
 
   // Destroys the stream, and continues on a new one.
@@ -105,11 +105,12 @@ class StreamRank {
   const cuda::Event event_;
   std::byte* const bounce_;        // pinned host memory
   std::byte* const bounce_there_;  // its address on the device
+  std::byte* const side_memory_;   // of the device
   std::vector<std::shared_ptr<std::byte>> memory_;
   std::vector<cuda::Stream> other_streams_;
   cuda::Stream stream_ = nullptr;
   std::unique_ptr<Transport> transport_;
-  bool is_open_ = true;
+  bool is_open_ = true;  // until() makes progress
   int meetings_ = 0;
 };
 
