@@ -346,7 +346,7 @@ if begin_group build; then
   part build configure cmake --preset cuda -D KOLO_BUILD_TRAIN=OFF -D KOLO_INSTALL=OFF -D "CMAKE_CUDA_ARCHITECTURES=$architecture" \
     -D "CMAKE_CUDA_COMPILER=$nvcc" -D KOLO_WERROR=OFF ${deps:+-D "KOLO_DEPS=$deps"}
   [ "$status" -ne 0 ] || part build build cmake --build --preset cuda --parallel "$jobs" --target collectives_device_kernels \
-    collectives_device_streams collectives_device_processes collectives_device_pass kolo-conformance kolo-device-bench kolo-bench
+    collectives_device_streams collectives_device_processes collectives_device_pass transports_device_streams kolo-conformance kolo-device-bench kolo-bench
   if [ "$status" -ne 0 ]; then
     say "there is no build; see $log"
     grep -q '^left out' "$record.end" || exit 1
@@ -354,12 +354,15 @@ if begin_group build; then
   fi
 fi
 
+# Ranks as processes first: ranks as threads share a context, where a call may wait for all streams.
 if begin_group tests; then
-  cases collectives_device_processes '~without a device*'
-  with_two_ranks tests "conformance of cuda_ipc, host forms" "$build/bin/kolo-conformance" --transport cuda_ipc
   part tests "tests of collectives_device_kernels" "$build/bin/collectives_device_kernels" '~without a device*'
   refuse_skipped
+  cases transports_device_streams '~[threads]'
+  cases collectives_device_processes '~without a device*'
+  with_two_ranks tests "conformance of cuda_ipc, host forms" "$build/bin/kolo-conformance" --transport cuda_ipc
   part tests "tests of the kernels' text on the host" "$build/bin/collectives_device_pass"
+  cases transports_device_streams '[threads]'
   cases collectives_device_streams '~without a device*'
 fi
 
@@ -399,7 +402,7 @@ if begin_group sanitize; then
     # for a peer may never end under the sanitizer, so the kernels alone come first.
     for program in collectives_device_kernels collectives_device_processes; do
       with_two_ranks sanitizers "memcheck of $program" "$sanitizer" --tool memcheck --report-api-errors no --target-processes all \
-        --error-exitcode 9 "$build/bin/$program" 'kernels of the device*,ranks that share a device*'
+        --error-exitcode 9 "$build/bin/$program" 'kernels of the device*,ranks that share a device as processes call every*'
     done
   else
     record=$state/sanitize.01 what="memcheck"

@@ -31,7 +31,8 @@ set_up() {
   play "$directory/tools/cmake" 'echo "cmake version 3.25.1"'
   for tool in ninja ctest; do play "$directory/tools/$tool" :; done
   play "$directory/tools/compute-sanitizer" 'echo "no errors"'
-  for program in collectives_device_kernels collectives_device_streams collectives_device_processes collectives_device_pass kolo-conformance; do
+  for program in collectives_device_kernels collectives_device_streams collectives_device_processes collectives_device_pass transports_device_streams \
+    kolo-conformance; do
     play "$programs/$program" "$tests"'; echo "All tests passed"'
   done
   play "$programs/kolo-device-bench" "$rows"
