@@ -23,14 +23,16 @@ done
 with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds
   --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
   --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
-  --transport --shape --backend --threads --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
+  --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
 without_value='--progress-thread --no-progress-thread --no-report'
 models='resnet50 small cnn'
 stems='imagenet cifar'
 schedules='constant cosine'
-heads='ring ring_all_reduce ps param_server' # of the arms in --strategies
+orders='fast ordered invariant'
+heads='ring ring_all_reduce ps param_server tree hierarchical auto' # of the arms in --strategies
 words_of_ps='dedicated sharded everywhere servers=N optimizer=worker optimizer=server' # behind colons
+words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere'
 places='worker server'
 datasets='digits svhn:DIR mnist:DIR'
@@ -86,23 +88,27 @@ require_one_of() {
 
 # require_word_of_arm OPTION WORD ARM
 require_word_of_arm() {
-  case "$2" in
-    servers=*)
+  case "$3" in
+    ps:* | param_server:*) words=$words_of_ps ;;
+    *) words=$words_of_ring ;;
+  esac
+  if is_in "$2" "$words"; then return; fi
+  case "$words:$2" in
+    "$words_of_ps":servers=*)
       case "${2#*=}" in
         [1-9] | [1-5][0-9] | 6[0-4]) return ;;
         *) refuse "$1: '$3': $2: expected a number from 1 to 64" ;;
       esac
       ;;
   esac
-  if is_in "$2" "$words_of_ps"; then return; fi
+  kinds=$(echo "$words" | tr ' ' '\n' | sed -n 's/=.*/=/p')
   case "$2" in
-    servers=* | optimizer=*) ;;
     *=*)
-      [ -n "$(meant "${2%%=*}=" 'servers= optimizer=')" ] ||
+      is_in "${2%%=*}=" "$kinds" || [ -n "$(meant "${2%%=*}=" "$kinds")" ] ||
         refuse "$1: '$3' sets $2, but arms may differ in their strategy only: give --${2%%=*} once, for every arm"
       ;;
   esac
-  refuse "$1: unknown word '$2' in '$3'; ps takes $(listed "$words_of_ps")$(meant "$2" "$words_of_ps")"
+  refuse "$1: unknown word '$2' in '$3'; ${3%%:*} takes $(listed "$words")$(meant "$2" "$words")"
 }
 
 # require_arm OPTION ARM
@@ -115,7 +121,6 @@ require_arm() {
     require_word_of_arm "$1" "${rest%%:*}" "$2"
     case "$rest" in *:*) rest=:${rest#*:} ;; *) rest= ;; esac
   done
-  case "$2" in ring*:*) refuse "$1: '$2': $head takes no words, it has no servers" ;; esac
 }
 
 require_arms() {
@@ -160,6 +165,7 @@ check_value() {
   case "$plain" in
     --model) require_one_of "$1" "$2" "$models" ;;
     --stem) require_one_of "$1" "$2" "$stems" ;;
+    --reproducibility) require_one_of "$1" "$2" "$orders" ;;
     --lr-schedule) require_one_of "$1" "$2" "$schedules" ;;
     --ps-mode) require_one_of "$1" "$2" "$modes" ;;
     --ps-optimizer) require_one_of "$1" "$2" "$places" ;;

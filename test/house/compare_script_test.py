@@ -98,7 +98,7 @@ class CompareScript(unittest.TestCase):
                              (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet50, small, cnn; train/"),
                              (["--stem=x"], "--stem: unknown 'x'"), (["--lr_schedule", "step"], "expected one of constant, cosine"),
                              (["--report"], "--report needs a value"), (["--model", "smal"], "did you mean small?"),
-                             (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server; "
+                             (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server, tree, hierarchical, auto; "
                                                         "did you mean ring?"),
                              (["--strategy=ring, pss:sharded"], "--strategy: unknown 'pss'"), (["--strategies", ""], "expected arms, as"),
                              (["--strategies=ring,"], "--strategies: unknown ''"), (["--ps_mode", "shard"], "expected one of dedicated, sharded"),
@@ -113,7 +113,9 @@ class CompareScript(unittest.TestCase):
                              (["--strategies=ring,ps:shardd"], "unknown word 'shardd' in 'ps:shardd'; ps takes dedicated, sharded, everywhere, "
                                                                "servers=N, optimizer=worker, optimizer=server; did you mean sharded?"),
                              (["--strategies=ps:server=3"], "unknown word 'server=3'"), (["--strategies=ps:servers=0"], "servers=0: expected a number"),
-                             (["--strategies=ring:sharded"], "'ring:sharded': ring takes no words"),
+                             (["--strategies=ring:sharded"], "unknown word 'sharded' in 'ring:sharded'; ring takes sync=naive, "),
+                             (["--strategies=tree:sync=naiv"], "did you mean sync=naive?"), (["--strategies=ring:servers=2"], "may differ in their strategy only"),
+                             (["--reproducibility", "exact"], "expected one of fast, ordered, invariant"),
                              (["--report", "/dev/full"], "--report: the folder '/dev/full' cannot be written: '/dev/full' is not a folder"),
                              (["--report=/dev/full/here"], "'/dev/full' is not a folder"), (["--report", ""], "--report: expected a folder"),
                              (["--dataset", "svhn:/nope"], "--dataset: there is no folder '/nope'"),
@@ -129,7 +131,7 @@ class CompareScript(unittest.TestCase):
 
     def test_the_values_of_options_are_no_options(self):
         (self.elsewhere / "house numbers").mkdir()
-        words = ["--report", "--modle", "--strategies=ring, ps:everywhere,ps:sharded:servers=3:optimizer=server", "--no-progress-thread", "--model", "small",
+        words = ["--report", "--modle", "--strategies=ring, ring:sync=flat,ps:everywhere,ps:sharded:servers=3:optimizer=server", "--no-progress-thread", "--model", "small",
                  "--dataset=svhn:house numbers", "--transport", "./libx.so", "--steps", "0", "--lr", "1e-3", "--seed=0"]
         self.assert_trained(self.run_script(*words), *words)
 

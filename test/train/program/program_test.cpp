@@ -53,7 +53,7 @@ std::string refusal(const Folder& folder, const std::string& flag, const std::st
 std::set<std::string> known_instead(const Folder& folder, const std::string& flag,
                                     const std::string& value) {
   const std::string text = refusal(folder, flag, value);
-  const std::regex before("expected one of |ps takes ");
+  const std::regex before("expected one of |ps takes |ring takes ");
   std::smatch there;
   REQUIRE(std::regex_search(text, there, before));
   std::string said = there.suffix();
@@ -155,17 +155,20 @@ TEST_CASE("compare.sh knows the options of compare") {
 
 TEST_CASE("compare.sh knows the values that compare accepts") {
   const Folder folder;
-  for (const auto& [flag, name] : std::map<std::string, std::string>{{"--model", "models"},
-                                                                     {"--stem", "stems"},
-                                                                     {"--lr-schedule", "schedules"},
-                                                                     {"--ps-mode", "modes"},
-                                                                     {"--ps-optimizer", "places"},
-                                                                     {"--strategies", "heads"},
-                                                                     {"--dataset", "datasets"}}) {
+  for (const auto& [flag, name] :
+       std::map<std::string, std::string>{{"--model", "models"},
+                                          {"--stem", "stems"},
+                                          {"--lr-schedule", "schedules"},
+                                          {"--reproducibility", "orders"},
+                                          {"--ps-mode", "modes"},
+                                          {"--ps-optimizer", "places"},
+                                          {"--strategies", "heads"},
+                                          {"--dataset", "datasets"}}) {
     INFO(flag);
     CHECK(known_instead(folder, flag, "no such value") == list_in_script(name));
   }
   CHECK(known_instead(folder, "--strategies", "ps:none") == list_in_script("words_of_ps"));
+  CHECK(known_instead(folder, "--strategies", "ring:none") == list_in_script("words_of_ring"));
   const std::set<std::string> transports = list_in_script("transports");
   CHECK(transports.contains("auto"));
   // A build may lack some transports.
