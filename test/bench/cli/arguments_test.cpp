@@ -226,7 +226,8 @@ TEST_CASE("an option with one value refuses a list and says so") {
   REQUIRE(mentions(
       complaint({"allreduce", "--transport", "shm,tcp"}),
       {"--transport shm,tcp: one at a time, or all of them in turn; expected one of auto"}));
-  REQUIRE(mentions(complaint({"allreduce", "--transport", "foo"}), {", all, and libraries by"}));
+  REQUIRE(mentions(complaint({"allreduce", "--transport", "foo"}),
+                   {", all, or the path of a library"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "shm,tcp"}),
                    {"--transport shm,tcp: one at a time; expected one of"}));
   REQUIRE(mentions(complaint({"explain", "allreduce", "--transport", "all"}),
