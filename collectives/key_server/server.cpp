@@ -54,6 +54,7 @@ KeyServerStatistics Server::run() {
   for (Worker& worker : workers_) expect_header(worker);
   last_arrival_ = last_sign_ = Clock::now();
   while (!is_over()) {
+    if (Clock::now() - last_sign_ >= options_.timeout / 4) send_signs();
     const Deadline limit =
         std::min(last_arrival_ + options_.timeout, last_sign_ + options_.timeout / 4);
     if (!serve_one(limit)) look_after(limit);
@@ -91,16 +92,19 @@ bool Server::serve_one(Deadline limit) {
   return true;
 }
 
-// No message came until `limit`: tells workers whose answers are held back that the server is
-// alive, and gives up after the timeout.
+// Tells workers whose answers are held back that the server is alive.
+void Server::send_signs() {
+  last_sign_ = Clock::now();
+  for (Worker& worker : workers_) {
+    if (!worker.held.empty() && !worker.answer) send_waiting(worker);
+  }
+}
+
+// No message came until `limit`: gives up after the timeout.
 void Server::look_after(Deadline limit) {
   const auto now = Clock::now();
   if (now - limit >= kAway) last_arrival_ = now;
   if (now - last_arrival_ >= options_.timeout) give_up();
-  last_sign_ = now;
-  for (Worker& worker : workers_) {
-    if (!worker.held.empty() && !worker.answer) send_waiting(worker);
-  }
 }
 
 void Server::expect_header(Worker& worker) {

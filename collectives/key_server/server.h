@@ -21,6 +21,32 @@
 
 namespace kolo::key_server {
 
+// A message that is expected from a worker.
+struct Receive {
+  Work work;
+  std::size_t arrived = 0;  // elements of the gradient, with this fragment; 0: a header
+};
+
+// A message to a worker, in transfer.
+struct Answer {
+  Message header;
+  std::size_t key = 0;
+  std::shared_ptr<float[]> values;
+  Work work;  // the last message
+};
+
+struct Worker {
+  int rank = 0;
+  bool has_finished = false;
+  Message header;
+  std::deque<Receive> receives;
+  std::size_t pushed_key = 0;  // of the gradient in transfer
+  bool wants_answer = false;
+  std::set<std::size_t> held;      // keys whose answer the rule holds back
+  std::set<std::size_t> answered;  // keys whose answer can be sent
+  std::optional<Answer> answer;    // in transfer
+};
+
 class Server {
  public:
   // Throws std::invalid_argument as serve_keys() does. References are borrowed.
@@ -31,30 +57,9 @@ class Server {
   KeyServerStatistics run();
 
  private:
-  struct Receive {
-    Work work;
-    std::size_t arrived = 0;  // elements of the gradient, with this fragment; 0: a header
-  };
-  struct Answer {
-    Message header;
-    std::size_t key = 0;
-    std::shared_ptr<float[]> values;
-    Work work;  // the last message
-  };
-  struct Worker {
-    int rank = 0;
-    bool has_finished = false;
-    Message header;
-    std::deque<Receive> receives;
-    std::size_t pushed_key = 0;  // of the gradient in transfer
-    bool wants_answer = false;
-    std::set<std::size_t> held;      // keys whose answer the rule holds back
-    std::set<std::size_t> answered;  // keys whose answer can be sent
-    std::optional<Answer> answer;    // in transfer
-  };
-
   bool is_over() const;
   bool serve_one(Deadline limit);
+  void send_signs();
   void look_after(Deadline limit);
   void expect_header(Worker& worker);
   void handle_receive(std::size_t index);

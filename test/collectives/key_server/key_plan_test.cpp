@@ -18,7 +18,7 @@ std::size_t elements_of(const KeyPlan& plan, int server) {
 }  // namespace
 
 TEST_CASE("a key plan cuts uneven shares into keys that cover the arena once") {
-  const std::size_t longest = GENERATE(1, 3, 1000);
+  const std::size_t longest = GENERATE(std::size_t{1}, std::size_t{3}, std::size_t{1000});
   const std::vector<KeyRange> ranges = {{10, {7, 0, 1}}, {0, {3, 4, 3}}, {18, {0, 0, 0}}};
   const std::vector<int> servers = {4, 2, 7};
   const KeyPlan plan = plan_keys(ranges, servers, longest);
