@@ -8,11 +8,11 @@
 // (Consistency) permits it. *Iterations* count the pushes of a worker. Over one key they increase;
 // a worker takes no part in an iteration that it leaves out.
 //
-//   servers                                          workers
-//   serve_keys(communicator, plan, values, update);  KeyClient client(communicator, plan);
-//                                                    client.push_pull(key, iteration, gradient,
-//                                                    ...); client.wait(key); client.finish();  //
-//                                                    ends serve_keys
+//   server                                             worker
+//   serve_keys(communicator, plan, values, update);    KeyClient client(communicator, plan);
+//                                                      client.push_pull(key, iteration, ...);
+//                                                      client.wait(key);
+//   (returns when all workers have finished)           client.finish();
 //
 // Order. Keys are numbered by priority: the first is needed first. Of several keys that wait to be
 // sent to the same rank, the lowest number goes first.
