@@ -71,7 +71,7 @@ class Stage final : public Store {
     for (int number = 0; number < kSize; ++number) {
       if (number == rank) continue;
       std::byte*& slots = slots_[index(number)];
-      slots = device_.allocate(kSize * slot_stride(kSegment) * kMinimumCredit);
+      slots = device_.allocate(2 * kSize * slot_stride(kSegment) * kMinimumCredit);
       cuda::EndpointAddress& address = peers_[index(number)].address;
       address.process = "a process of its own";
       address.uuid = device_.uuid();

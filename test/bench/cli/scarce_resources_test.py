@@ -200,7 +200,7 @@ class Libraries(Surroundings):
     def test_missing_ucx_transports_are_reported_with_their_variables(self):
         self.skip_without("ucx")
         for variables, text in (({"UCX_TLS": "nothing"}, "UCX has no usable transport (No such device): check UCX_TLS and"),
-                                ({"UCX_TLS": "tcp", "UCX_NET_DEVICES": "nothing0"}, "check UCX_TLS and UCX_NET_DEVICES; there is"),
+                                ({"UCX_TLS": "tcp", "UCX_NET_DEVICES": "nothing0"}, "check UCX_TLS and UCX_NET_DEVICES; this machine has"),
                                 ({"UCX_TLS": "self"}, "set UCX_TLS and UCX_NET_DEVICES alike on all ranks"),
                                 ({"UCX_RNDV_THRESH": "many"}, "UCX cannot read its settings (Invalid parameter)")):
             with self.subTest(variables=variables):
