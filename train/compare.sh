@@ -31,7 +31,7 @@ stems='imagenet cifar'
 schedules='constant cosine'
 orders='fast ordered invariant'
 heads='ring ring_all_reduce ps param_server tree hierarchical auto' # of the arms in --strategies
-words_of_ps='dedicated sharded everywhere servers=N optimizer=worker optimizer=server' # behind colons
+words_of_ps='dedicated sharded everywhere servers=N optimizer=worker optimizer=server async ssp=S backup=B' # behind colons
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere'
 places='worker server'
@@ -98,6 +98,13 @@ require_word_of_arm() {
       case "${2#*=}" in
         [1-9] | [1-5][0-9] | 6[0-4]) return ;;
         *) refuse "$1: '$3': $2: expected a number from 1 to 64" ;;
+      esac
+      ;;
+    "$words_of_ps":ssp=* | "$words_of_ps":backup=*)
+      case "${2#*=}" in
+        '' | *[!0-9]* | ?????* | [2-9]??? | 1[1-9]?? | 10[1-9]? | 100[1-9])
+          refuse "$1: '$3': $2: expected a number from 0 to 1000" ;;
+        *) return ;;
       esac
       ;;
   esac

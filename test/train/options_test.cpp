@@ -76,6 +76,18 @@ TEST_CASE("an arm sets the placement of its servers and of the optimizer") {
       (arms[5].placement == ServerPlacement::everywhere && arms[5].update_at == UpdateAt::server));
 }
 
+TEST_CASE("an arm of ps sets the rule by which servers apply gradients") {
+  using Kind = kolo::Consistency::Kind;
+  const auto arms = parse({"compare", "--strategies",
+                           "ps:async,ps:ssp=3,ps:servers=2:backup=1,ps:optimizer=server:ssp=0"})
+                        .arms;
+  CHECK(names_of(arms) == Names{"ps:async", "ps:ssp=3", "ps:servers=2:backup=1", "ps:ssp=0"});
+  CHECK(arms[0].rule.kind == Kind::kAsynchronous);
+  CHECK((arms[1].rule.kind == Kind::kBounded && arms[1].rule.bound == 3));
+  CHECK((arms[2].rule.kind == Kind::kBackup && arms[2].servers == 2));
+  for (const Arm& arm : arms) CHECK(arm.update_at == UpdateAt::server);
+}
+
 TEST_CASE("an arm of all-reduce sets its algorithm and its rung of synchronization") {
   const auto arms =
       parse({"compare", "--strategies",
@@ -99,8 +111,9 @@ TEST_CASE("flags set the defaults of ps, and its words override them") {
 }
 
 TEST_CASE("the arguments of a rank parse to its arm, whatever the other flags are") {
-  for (const char* text : {"ring", "ring:sync=naive", "auto", "ps", "ps:sharded", "ps:servers=5",
-                           "ps:everywhere:optimizer=server", "ps:optimizer=server"}) {
+  for (const char* text :
+       {"ring", "ring:sync=naive", "auto", "ps:async", "ps:servers=2:ssp=3", "ps", "ps:sharded",
+        "ps:servers=5", "ps:everywhere:optimizer=server", "ps:optimizer=server"}) {
     const Arm arm = parse_arms(text, {}).front();
     const std::vector<std::string> given{"compare", "--ps-mode",      "everywhere", "--servers",
                                          "4",       "--ps-optimizer", "server"};
@@ -155,7 +168,7 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--strategies", "ps:sync=flat"}, "arms may differ in their strategy only");
   refuses({"train", "--reproducibility", "x"}, "expected one of fast, ordered, invariant");
   refuses({"train", "--strategies", "ps:shardd"},
-          "servers=N, optimizer=worker and optimizer=server; did you mean sharded?");
+          "optimizer=server, async, ssp=S, backup=B; did you mean sharded?");
   refuses({"train", "--strategies", "ps:server=3"}, "; did you mean servers=3?");
   refuses({"train", "--strategies", "ps:optimiser=server"}, "; did you mean optimizer=server?");
   refuses({"train", "--strategies", "ps:optimizer=servr"}, "; did you mean server?");
@@ -169,6 +182,19 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--strategies", "ring,ps:servers=0"},
           "--strategies: 'ps:servers=0': servers=0: expected a number from 1 to 64");
   refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
+}
+
+TEST_CASE("impossible rules of servers are rejected") {
+  for (const auto& [arm, part] : std::vector<std::pair<std::string, std::string>>{
+           {"ps:async:ssp=2", "async and ssp=2 exclude each other"},
+           {"ps:ssp=x", "ssp=x: expected a number from 0 to 1000"},
+           {"ps:backup=", "backup=: expected a number"},
+           {"ps:everywhere:async", "async needs dedicated servers"},
+           {"ps:async:optimizer=worker", "remove optimizer=worker"},
+           {"ps:asinc", "; did you mean async?"}}) {
+    INFO(arm);
+    CHECK_THROWS_WITH(parse_options({"train", "--strategies", arm}), ContainsSubstring(part));
+  }
 }
 
 TEST_CASE("a misspelled data set gets a suggestion") {

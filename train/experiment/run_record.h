@@ -61,6 +61,10 @@ struct RunRecord {
   std::vector<RankRecord> ranks;
   std::vector<double> step_seconds;  // of every iteration, on rank 0
   std::vector<double> step_losses;   // of every iteration, over the global batch, before its update
+  // Of servers that apply gradients in the order of arrival; empty and 0 for other arms.
+  std::vector<double> staleness;  // [s]: gradients applied s updates after their worker's last pull
+  double gradients_applied = 0;
+  double gradients_dropped = 0;  // after the end of their iteration
   std::string final_hash;
   std::int64_t replica_checks = 0;
   double training_seconds = 0;  // rank 0: all iterations

@@ -17,8 +17,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankRecord, rank, is_worker, images_per_secon
                                    busy_cores, peak_mib)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunRecord, arm, seed, formula, terms, transport, workers,
                                    servers, allowed_byte_difference, counted_iterations, epochs,
-                                   ranks, step_seconds, step_losses, final_hash, replica_checks,
-                                   training_seconds, evaluation_seconds, checking_seconds,
-                                   total_seconds)
+                                   ranks, step_seconds, step_losses, staleness, gradients_applied,
+                                   gradients_dropped, final_hash, replica_checks, training_seconds,
+                                   evaluation_seconds, checking_seconds, total_seconds)
 
 }  // namespace kolo::train

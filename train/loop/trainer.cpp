@@ -7,6 +7,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "train/count_text.h"
 #include "train/loop/evaluation.h"
 #include "train/loop/gather.h"
 #include "train/loop/hash.h"
@@ -65,9 +66,13 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
                        static_cast<std::int64_t>(setup_.network().parameters().values().size()),
                        bucket_sizes(options))),
       strategy_(make_strategy(setup_.arm(), strategy_context(setup_, communicator, buckets_))),
-      reducer_(make_reducer(setup_.arm().sync, communicator, *strategy_,
-                            setup_.network().parameters(), buckets_, !options.progress_thread)),
       guard_(communicator, setup_.network().parameters(), options.ranks) {
+  if (setup_.arm().is_served()) {
+    set_up_keys();
+  } else {
+    reducer_ = make_reducer(setup_.arm().sync, communicator, *strategy_,
+                            setup_.network().parameters(), buckets_, !options.progress_thread);
+  }
   if (setup_.is_worker()) {
     LoaderSettings settings;
     settings.seed = options.seed;
@@ -77,6 +82,34 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
   }
   note_.epochs = setup_.epochs();
   note_.iterations = setup_.iterations();
+}
+
+void Trainer::set_up_keys() {
+  const Arm& arm = setup_.arm();
+  const int workers = setup_.options().ranks;
+  if (arm.rule.kind == Consistency::Kind::kBackup && arm.rule.bound >= workers) {
+    throw std::invalid_argument(
+        fmt::format("{}: of {} at least one must count; lower backup, or raise --ranks", arm.name(),
+                    count_text(workers, "worker")));
+  }
+  tensor::Parameters& parameters = setup_.network().parameters();
+  key_communicator_.emplace(communicator_.duplicate());
+  key_plan_ = plan_of_buckets(buckets_, static_cast<std::int64_t>(parameters.values().size()),
+                              workers, arm.servers);
+  if (setup_.is_worker()) {
+    auto reducer = std::make_unique<KeyReducer>(*key_communicator_, *strategy_, parameters,
+                                                buckets_, key_plan_);
+    key_reducer_ = reducer.get();
+    reducer_ = std::move(reducer);
+    return;
+  }
+  const Options& o = setup_.options();
+  const SgdSettings sgd{static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
+  for (const Key& key : key_plan_.keys) {
+    const bool is_here = key.server == communicator_.rank();
+    key_optimizers_.emplace_back(sgd, static_cast<std::int64_t>(key.first),
+                                 is_here ? static_cast<std::int64_t>(key.count) : 0);
+  }
 }
 
 RunRecord Trainer::run() {
@@ -97,22 +130,119 @@ void Trainer::train_epoch(int epoch) {
   const std::int64_t per_epoch = setup_.train_plan().iterations_per_epoch();
   const std::int64_t end = std::min(per_epoch * epoch, setup_.iterations());
   double cpu_before = cpu_seconds();
+  if (key_communicator_ && !setup_.is_worker()) serve_epoch(end);
   while (static_cast<std::int64_t>(iterations_.size()) < end) {
-    reducer_->begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
+    if (key_reducer_ != nullptr &&
+        key_reducer_->next_iteration() > static_cast<std::int64_t>(iterations_.size())) {
+      skip_iteration();
+      continue;
+    }
     const auto done = static_cast<std::int64_t>(iterations_.size()) + 1;
     const std::int64_t every = setup_.options().hash_every;
     const bool is_checked = done == setup_.iterations() || (every > 0 && done % every == 0);
     const bool is_complete = is_checked || done == end;  // evaluation follows
     iterations_.push_back(setup_.is_worker() ? train_iteration(is_complete) : serve_iteration());
     training_seconds_ += iterations_.back().wall;
-    if (is_checked) {
+    if (is_checked && !key_communicator_) {
       cpu_seconds_ += cpu_seconds() - cpu_before;
       prove_equal();
       cpu_before = cpu_seconds();
     }
     if (done == 1 || seconds_since(noted_) > kNoteSeconds) note("training");
   }
+  if (key_reducer_ != nullptr) key_reducer_->end_epoch();
   cpu_seconds_ += cpu_seconds() - cpu_before;
+  if (!key_communicator_) return;
+  pull_parameters();
+  prove_equal();
+}
+
+// The servers have ended the iteration without this worker, so its batch counts for nothing.
+void Trainer::skip_iteration() {
+  if (!loader_->next(batch_)) throw std::logic_error("the data ended before the last iteration");
+  for (const std::int64_t sample : batch_.samples)
+    order_hash_ += order_mark(iterations_.size(), sample);
+  key_reducer_->skip();
+  iterations_.emplace_back();
+}
+
+// A server has no iterations of its own. Its records are the mean of the epoch.
+void Trainer::serve_epoch(std::int64_t end) {
+  const auto first = static_cast<std::int64_t>(iterations_.size());
+  const auto count = static_cast<double>(end - first);
+  const Clock::time_point start = Clock::now();
+  const CommunicatorStatistics before = key_communicator_->statistics();
+  const KeyServerStatistics served =
+      serve_keys(*key_communicator_, key_plan_, setup_.network().parameters().values(),
+                 [this](const KeyUpdate& update) { update_key(update); },
+                 {.consistency = setup_.arm().rule, .first_iteration = first});
+  const CommunicatorStatistics after = key_communicator_->statistics();
+  served_.gradients += served.gradients;
+  served_.dropped += served.dropped;
+  served_.staleness.resize(std::max(served_.staleness.size(), served.staleness.size()));
+  for (std::size_t i = 0; i < served.staleness.size(); ++i)
+    served_.staleness[i] += served.staleness[i];
+  IterationRecord mean;
+  mean.wall = seconds_since(start) / count;
+  part_of(mean, Part::exposed) = served.idle_seconds / count;
+  mean.exchange.moved.sent =
+      static_cast<double>(after.payload_bytes_sent - before.payload_bytes_sent) / count;
+  mean.exchange.moved.received =
+      static_cast<double>(after.payload_bytes_received - before.payload_bytes_received) / count;
+  const auto here = std::ranges::count(key_plan_.keys, communicator_.rank(), &Key::server);
+  const double expected = static_cast<double>(here) * setup_.options().ranks * count;
+  // Workers leave out iterations that have ended without them.
+  const double share =
+      expected > 0 ? static_cast<double>(served.gradients + served.dropped) / expected : 0;
+  for (const Bucket& bucket : buckets_) {
+    const Traffic formula = strategy_->traffic(bucket.range.count);
+    mean.exchange.formula.sent += share * formula.sent;
+    mean.exchange.formula.received += share * formula.received;
+  }
+  settle_parts(mean);
+  iterations_.resize(static_cast<std::size_t>(end), mean);
+  training_seconds_ += mean.wall * count;
+}
+
+// Gradients are sums over samples, divided by the size of the global batch. They become means over
+// the samples that were received. A gradient of one worker is applied at the learning rate / n, so
+// that n of them move the parameters as far as one of all workers.
+void Trainer::update_key(const KeyUpdate& update) {
+  const std::int64_t per_epoch = setup_.train_plan().iterations_per_epoch();
+  const auto global =
+      static_cast<double>(setup_.train_plan().global(update.iteration % per_epoch).count);
+  const auto scale = static_cast<float>(global / update.samples);
+  if (scale != 1.0f) {
+    for (float& gradient : update.gradient) gradient *= scale;
+  }
+  const Consistency& rule = setup_.arm().rule;
+  const bool is_of_one = rule.kind == Consistency::Kind::kAsynchronous ||
+                         (rule.kind == Consistency::Kind::kBounded && rule.bound > 0);
+  const float rate = setup_.learning_rate().at(update.iteration) /
+                     (is_of_one ? static_cast<float>(setup_.options().ranks) : 1.0f);
+  key_optimizers_[update.key].apply(static_cast<std::int64_t>(key_plan_.keys[update.key].first),
+                                    update.values, update.gradient, rate);
+}
+
+// A server's share of a bucket is its chunk.
+void Trainer::pull_parameters() {
+  ServerPlan plan;
+  const int servers = setup_.arm().servers;
+  for (int server = 0; server < servers; ++server)
+    plan.servers.push_back(setup_.options().ranks + server);
+  const int mine = communicator_.rank() - setup_.options().ranks;
+  for (const Bucket& bucket : buckets_) {
+    const auto count = static_cast<std::size_t>(bucket.range.count);
+    const std::span<float> values = setup_.network().parameters().values().subspan(
+        static_cast<std::size_t>(bucket.range.begin), count);
+    if (setup_.is_worker()) {
+      communicator_.pull({}, values, plan);
+    } else {
+      communicator_.pull(std::span<const float>(values).subspan(chunk_begin(count, servers, mine),
+                                                                chunk_count(count, servers, mine)),
+                         {nullptr, count, ElementType::kFloat32}, plan);
+    }
+  }
 }
 
 IterationRecord Trainer::train_iteration(bool is_complete) {
@@ -120,6 +250,9 @@ IterationRecord Trainer::train_iteration(bool is_complete) {
   const Clock::time_point start = Clock::now();
   if (!loader_->next(batch_)) throw std::logic_error("the data ended before the last iteration");
   part_of(iteration, Part::data) = seconds_since(start);
+  if (key_reducer_ != nullptr)
+    key_reducer_->set_samples(static_cast<std::int64_t>(batch_.samples.size()));
+  reducer_->begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
   for (const std::int64_t sample : batch_.samples) {
     order_hash_ += order_mark(iterations_.size(), sample);
   }
@@ -168,6 +301,7 @@ void Trainer::require_finite(double loss, const char* which) const {
 IterationRecord Trainer::serve_iteration() {
   IterationRecord iteration;
   const Clock::time_point start = Clock::now();
+  reducer_->begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
   reducer_->all_ready();
   iteration.exchange = reducer_->finish();
   part_of(iteration, Part::exposed) = iteration.exchange.waiting;
@@ -246,6 +380,24 @@ void Trainer::note(const char* activity) {
   observer_.progress(note_);
 }
 
+// The servers' counts, at rank 0. Longer staleness counts as the last.
+void Trainer::collect_served() {
+  if (!key_communicator_) return;
+  constexpr std::size_t kLongest = 64;
+  std::vector<double> mine(kLongest + 2);
+  mine[0] = static_cast<double>(served_.gradients);
+  mine[1] = static_cast<double>(served_.dropped);
+  for (std::size_t i = 0; i < served_.staleness.size(); ++i)
+    mine[2 + std::min(i, kLongest - 1)] += static_cast<double>(served_.staleness[i]);
+  record_.staleness.assign(kLongest, 0);
+  for (const std::vector<double>& row : gather_rows(communicator_, mine)) {
+    record_.gradients_applied += row[0];
+    record_.gradients_dropped += row[1];
+    for (std::size_t i = 0; i < kLongest; ++i) record_.staleness[i] += row[2 + i];
+  }
+  while (!record_.staleness.empty() && record_.staleness.back() == 0) record_.staleness.pop_back();
+}
+
 void Trainer::collect() {
   const Options& o = setup_.options();
   const std::int64_t all = static_cast<std::int64_t>(iterations_.size());
@@ -261,6 +413,7 @@ void Trainer::collect() {
   for (const std::int64_t part : gather(communicator_, std::bit_cast<std::int64_t>(order_hash_))) {
     order += std::bit_cast<std::uint64_t>(part);
   }
+  collect_served();
   if (setup_.rank() != 0) return;
   record_.arm = setup_.arm().name();
   record_.seed = o.seed;
@@ -275,6 +428,10 @@ void Trainer::collect() {
   // formula, in each direction.
   record_.allowed_byte_difference =
       2.0 * sizeof(float) * static_cast<double>(buckets_.size()) * o.ranks;
+  // Each key has a header in each direction, and its server may tell each worker that it is alive.
+  constexpr double kHeaderBytes = 256;
+  record_.allowed_byte_difference +=
+      kHeaderBytes * static_cast<double>(key_plan_.keys.size()) * o.ranks;
   record_.counted_iterations = counted_iterations(all, o.skip_steps);
   for (const IterationRecord& one : iterations_) record_.step_seconds.push_back(one.wall);
   record_.final_hash = hex(last_hash_);

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "train/data/loader.h"
 #include "train/experiment/training_setup.h"
+#include "train/loop/key_reducer.h"
 #include "train/loop/metrics.h"
 #include "train/loop/observer.h"
 #include "train/loop/replica_guard.h"
@@ -30,6 +32,14 @@ class Trainer {
   // `is_complete`: all parameters must be up to date at its end.
   IterationRecord train_iteration(bool is_complete);
   IterationRecord serve_iteration();
+  void set_up_keys();
+  void collect_served();
+  // A server's epoch where gradients are applied in the order of arrival.
+  void serve_epoch(std::int64_t end);
+  void update_key(const KeyUpdate& update);
+  // Gives all workers the servers' parameters.
+  void pull_parameters();
+  void skip_iteration();
   void forward_and_backward(IterationRecord& iteration);
   void require_finite(double loss, const char* which) const;
   void finish_epoch(int epoch, std::int64_t first_iteration);
@@ -44,7 +54,12 @@ class Trainer {
   TrainingSetup setup_;
   std::vector<Bucket> buckets_;
   std::unique_ptr<Strategy> strategy_;
-  std::unique_ptr<GradientReducer> reducer_;
+  std::optional<Communicator> key_communicator_;  // of arms whose servers serve keys
+  KeyPlan key_plan_;
+  std::vector<Sgd> key_optimizers_;           // of a server: one per key
+  KeyServerStatistics served_;                // of a server: the sum over epochs
+  std::unique_ptr<GradientReducer> reducer_;  // null on servers that serve keys
+  KeyReducer* key_reducer_ = nullptr;         // the same, of a worker that pushes keys
   ReplicaGuard guard_;
   std::unique_ptr<Loader> loader_;  // workers only
   Minibatch batch_;

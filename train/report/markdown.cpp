@@ -14,7 +14,7 @@ struct Meaning {
   const char* number;
   const char* how;
 };
-constexpr std::array<Meaning, 13> kMeanings{{
+constexpr std::array<Meaning, 15> kMeanings{{
     {"a [b, c]", "the mean over the runs with different seeds, the smallest, the largest"},
     {"seconds of training",
      "all iterations from the first, without start-up, evaluation and checks of the replicas"},
@@ -45,6 +45,10 @@ constexpr std::array<Meaning, 13> kMeanings{{
      "formula"},
     {"cores busy", "CPU seconds of the processes per second of training: the cores that they use"},
     {"peak memory", "the largest resident memory of one process"},
+    {"servers idle", "the part of an iteration in which a dedicated server waits for messages"},
+    {"staleness",
+     "of arms that apply gradients as they arrive: the updates of a key between a worker's pull of "
+     "it and its gradient. Dropped: came after the end of their iteration (backup)"},
     {"losses, accuracies",
      "training: over the epoch's samples, during training. Test: each test sample counts once, "
      "for any number of "

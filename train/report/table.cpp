@@ -82,6 +82,10 @@ class TableMaker {
     table_.rows.push_back(std::move(row));
   }
 
+  bool has_any(const std::function<bool(const RunRecord&)>& is_so) const {
+    return std::ranges::any_of(arms_, [&](const Runs& runs) { return is_so(*runs[0]); });
+  }
+
   Table take() { return std::move(table_); }
 
  private:
@@ -148,6 +152,39 @@ void add_costs(TableMaker& table) {
                         mean_of_ranks(false, [](const RankRecord& r) { return r.peak_mib; }), 0);
 }
 
+double mean_staleness(const RunRecord& run) {
+  double sum = 0, gradients = 0;
+  for (std::size_t s = 0; s < run.staleness.size(); ++s) {
+    sum += static_cast<double>(s) * run.staleness[s];
+    gradients += run.staleness[s];
+  }
+  return gradients > 0 ? sum / gradients : 0;
+}
+
+double largest_staleness(const RunRecord& run) {
+  return run.staleness.empty() ? 0 : static_cast<double>(run.staleness.size() - 1);
+}
+
+double dropped_percent(const RunRecord& run) {
+  const double all = run.gradients_applied + run.gradients_dropped;
+  return all > 0 ? 100 * run.gradients_dropped / all : 0;
+}
+
+void add_serving(TableMaker& table) {
+  table.add_for_servers("servers idle, %",
+                        mean_of_ranks(false,
+                                      [](const RankRecord& r) {
+                                        const double idle =
+                                            r.parts[static_cast<std::size_t>(Part::exposed)];
+                                        return r.step_seconds > 0 ? 100 * idle / r.step_seconds : 0;
+                                      }),
+                        0);
+  if (!table.has_any([](const RunRecord& run) { return run.gradients_applied > 0; })) return;
+  table.add("staleness of a gradient, mean", mean_staleness, 2);
+  table.add("  largest", largest_staleness, 0);
+  table.add("gradients dropped, %", dropped_percent, 2);
+}
+
 void add_learning(TableMaker& table) {
   const auto last = [](const RunRecord& r) -> const EpochRecord& { return r.epochs.back(); };
   table.add(
@@ -187,29 +224,43 @@ std::string finding_on_replicas(const Report& report) {
 std::string finding_on_weights(const Report& report) {
   const RunRecord* first = nullptr;  // the first run of the seed
   std::set<std::string> differs;
+  std::set<std::string> differs_by_rule;  // gradients were applied as they arrived
   double widest = 0;
   for (const RunRecord& run : report.runs) {
     if (first == nullptr || run.seed != first->seed) first = &run;
+    if (run.gradients_applied > 0 && run.final_hash != first->final_hash) {
+      differs_by_rule.insert(run.arm);
+      continue;
+    }
     if (run.final_hash != first->final_hash) differs.insert(run.arm);
     widest =
         std::max(widest, std::abs(run.epochs.back().train_loss - first->epochs.back().train_loss));
   }
   std::vector<std::string> equal, different;
   for (const RunRecord& run : report.runs) {
-    if (run.seed != report.runs.front().seed) continue;
+    if (run.seed != report.runs.front().seed || differs_by_rule.contains(run.arm)) continue;
     (differs.contains(run.arm) ? different : equal).push_back(run.arm);
   }
-  if (equal.size() + different.size() == 1) return "";
-  if (different.empty()) {
-    return fmt::format("The final parameters are equal, bit for bit, in all arms ({}).",
-                       joined(equal));
+  std::string by_rule;
+  if (!differs_by_rule.empty()) {
+    by_rule = fmt::format(
+        "{} applied gradients as they arrived, so other parameters are expected there. ",
+        fmt::join(differs_by_rule, ", "));
   }
-  return fmt::format(
-      "The final parameters of {} differ from those of {}: their sums are made in another order, "
-      "and training carries the rounding on, as in two runs of one program with 1 and 2 threads. "
-      "That is no property of a strategy. The training losses of the last epoch differ by at most "
-      "{:.2g}; with --reproducibility invariant the final parameters are equal.",
-      joined(different), joined(equal), widest);
+  if (equal.size() + different.size() == 1) return by_rule;
+  if (different.empty()) {
+    return fmt::format("{}The final parameters are equal, bit for bit, in all {}arms ({}).",
+                       by_rule, by_rule.empty() ? "" : "other ", joined(equal));
+  }
+  return by_rule + fmt::format(
+                       "The final parameters of {} differ from those of {}: their sums are made in "
+                       "another order, "
+                       "and training carries the rounding on, as in two runs of one program with 1 "
+                       "and 2 threads. "
+                       "That is no property of a strategy. The training losses of the last epoch "
+                       "differ by at most "
+                       "{:.2g}; with --reproducibility invariant the final parameters are equal.",
+                       joined(different), joined(equal), widest);
 }
 
 // Spread of iteration times in a run. All iterations do the same work, so on an idle machine they
@@ -309,6 +360,7 @@ Table make_table(const Report& report) {
   add_speed(table);
   add_bytes(table, report);
   add_costs(table);
+  add_serving(table);
   add_learning(table);
   table.add_text("final weights, hash", final_hashes);
   return table.take();

@@ -111,7 +111,36 @@ struct Words {
   std::string mode;
   int servers = 0;
   UpdateAt update_at = UpdateAt::worker;
+  bool is_update_given = false;  // in the arm
+  std::string rule;              // the word
+  Consistency consistency;
 };
+
+constexpr std::string_view kWordsOfPs =
+    "dedicated, sharded, everywhere, servers=N, optimizer=worker, optimizer=server, async, ssp=S, "
+    "backup=B";
+constexpr int kLargestBound = 1000;
+
+void read_rule(std::string_view arm, std::string_view word, Words& words) {
+  using Kind = Consistency::Kind;
+  if (!words.rule.empty() && words.rule != word) {
+    throw std::invalid_argument(
+        fmt::format("--strategies: '{}': {} and {} exclude each other", arm, words.rule, word));
+  }
+  words.rule = word;
+  words.consistency.kind = word == "async"               ? Kind::kAsynchronous
+                           : word.starts_with("backup=") ? Kind::kBackup
+                                                         : Kind::kBounded;
+  if (word == "async") return;
+  const std::string_view number = word.substr(word.find('=') + 1);
+  int& bound = words.consistency.bound;
+  const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), bound);
+  if (code != std::errc{} || end != number.data() + number.size() || bound < 0 ||
+      bound > kLargestBound) {
+    throw std::invalid_argument(fmt::format(
+        "--strategies: '{}': {}: expected a number from 0 to {}", arm, word, kLargestBound));
+  }
+}
 
 void read_word(std::string_view arm, std::string_view word, Words& words) {
   if (word == "dedicated" || word == "sharded" || word == "everywhere") {
@@ -122,10 +151,30 @@ void read_word(std::string_view arm, std::string_view word, Words& words) {
   } else if (word.starts_with("optimizer=")) {
     words.update_at =
         parse_update_at(fmt::format("--strategies: '{}': optimizer", arm), word.substr(10));
+    words.is_update_given = true;
+  } else if (word == "async" || word.starts_with("ssp=") || word.starts_with("backup=")) {
+    read_rule(arm, word, words);
   } else {
-    refuse_word(arm, word, "ps", {"dedicated", "sharded", "everywhere", "servers=", "optimizer="},
-                "dedicated, sharded, everywhere, servers=N, optimizer=worker and optimizer=server");
+    refuse_word(arm, word, "ps",
+                {"dedicated", "sharded", "everywhere", "servers=", "optimizer=", "async",
+                 "ssp=", "backup="},
+                kWordsOfPs);
   }
+}
+
+// The word of an arm; empty for the synchronous rule.
+std::string rule_word(const Consistency& rule) {
+  switch (rule.kind) {
+    case Consistency::Kind::kSynchronous:
+      break;
+    case Consistency::Kind::kAsynchronous:
+      return "async";
+    case Consistency::Kind::kBounded:
+      return fmt::format("ssp={}", rule.bound);
+    case Consistency::Kind::kBackup:
+      return fmt::format("backup={}", rule.bound);
+  }
+  return "";
 }
 
 std::string_view sync_name(Sync sync) { return kSyncNames[static_cast<std::size_t>(sync)]; }
@@ -159,6 +208,20 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
   Arm arm;
   arm.strategy = "ps";
   arm.update_at = words.update_at;
+  arm.rule = words.consistency;
+  if (arm.is_served()) {
+    if (words.mode == "everywhere") {
+      throw std::invalid_argument(
+          fmt::format("--strategies: '{}': {} needs dedicated servers, not one in every rank", text,
+                      words.rule));
+    }
+    if (words.is_update_given && words.update_at == UpdateAt::worker) {
+      throw std::invalid_argument(fmt::format(
+          "--strategies: '{}': with {} the servers apply the optimizer; remove optimizer=worker",
+          text, words.rule));
+    }
+    arm.update_at = UpdateAt::server;
+  }
   if (words.mode == "everywhere") {
     if (words.servers > 0) {
       throw std::invalid_argument(fmt::format(
@@ -200,7 +263,8 @@ std::string list_of_strategies() {
   }
   return text +
          "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
-         "ps:optimizer=server; the others take sync: ring:sync=naive, flat, overlap, bucketed, "
+         "ps:optimizer=server, ps:async, ps:ssp=3, ps:backup=1; the others take sync: "
+         "ring:sync=naive, flat, overlap, bucketed, "
          "prioritized, fusion";
 }
 
@@ -212,6 +276,7 @@ std::string Arm::name() const {
   const int usual = is_called_sharded ? kUsualShards : 1;
   if (placement == ServerPlacement::dedicated && servers != usual)
     text += fmt::format(":servers={}", servers);
+  if (is_served()) return text + ":" + rule_word(rule);
   if (update_at == UpdateAt::server) text += ":optimizer=server";
   return text;
 }
@@ -221,8 +286,10 @@ std::string Arm::full_name() const {
     return fmt::format("{}:sync={}", strategy, sync_name(sync));
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";
   if (placement == ServerPlacement::everywhere) return strategy + ":everywhere:optimizer=" + update;
-  return fmt::format("{}:{}:servers={}:optimizer={}", strategy,
-                     is_called_sharded ? "sharded" : "dedicated", servers, update);
+  const std::string text =
+      fmt::format("{}:{}:servers={}:optimizer={}", strategy,
+                  is_called_sharded ? "sharded" : "dedicated", servers, update);
+  return is_served() ? text + ":" + rule_word(rule) : text;
 }
 
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) {

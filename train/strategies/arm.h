@@ -2,15 +2,17 @@
 // arms.
 //
 // Written as words with colons: "ring", "ring:sync=naive", "tree", "ps", "ps:everywhere",
-// "ps:sharded:servers=2", "ps:optimizer=server". Only words of the strategy are allowed. Settings
-// of the experiment (learning rate, precision, ...) are an error here, because arms that differ in
-// them are not comparable.
+// "ps:sharded:servers=2", "ps:optimizer=server", "ps:async", "ps:ssp=3", "ps:backup=1". Only words
+// of the strategy are allowed. Settings of the experiment (learning rate, precision, ...) are an
+// error here, because arms that differ in them are not comparable.
 #pragma once
 
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "collectives/key_server.h"
 
 namespace kolo::train {
 
@@ -43,8 +45,18 @@ struct Arm {
   ServerPlacement placement = ServerPlacement::none;
   int servers = 0;  // dedicated server processes; their ranks follow the workers'
   UpdateAt update_at = UpdateAt::worker;
+  // When dedicated servers apply gradients: async, ssp=S and backup=B serve the messages of each
+  // worker as they arrive (collectives/key_server.h).
+  Consistency rule;
   Sync sync = Sync::bucketed;      // of arms without servers
   bool is_called_sharded = false;  // "ps:sharded", another name for "ps:servers=2"
+
+  // Servers apply gradients in the order of arrival, not in a collective.
+  bool is_served() const { return rule.kind != Consistency::Kind::kSynchronous; }
+  // Workers end an iteration with parameters that may differ.
+  bool is_stale() const {
+    return is_served() && (rule.kind == Consistency::Kind::kAsynchronous || rule.bound > 0);
+  }
 
   // The shortest form on the command line.
   std::string name() const;
@@ -54,7 +66,8 @@ struct Arm {
   friend bool operator==(const Arm& one, const Arm& other) {
     return one.strategy == other.strategy && one.placement == other.placement &&
            one.servers == other.servers && one.update_at == other.update_at &&
-           one.sync == other.sync;
+           one.sync == other.sync && one.rule.kind == other.rule.kind &&
+           one.rule.bound == other.rule.bound;
   }
 };
 

@@ -52,7 +52,7 @@ class ParameterServer final : public Strategy {
       std::iota(plan_.servers.begin(), plan_.servers.end(), context_.workers);
     }
     if (arm.update_at == UpdateAt::server) {
-      hold_shard();
+      if (!arm.is_served()) hold_shard();
     } else if (context_.is_worker()) {
       const auto elements = static_cast<std::int64_t>(context_.parameters.values().size());
       optimizers_.emplace_back(context_.sgd, 0, elements);

@@ -105,6 +105,30 @@ TEST_CASE("seeds repeat the arms, and three workers share uneven batches") {
   CHECK_FALSE(fs::exists(folder.path / "report"));
 }
 
+TEST_CASE(
+    "servers apply gradients in the order of arrival, with the bits of a sum if bound to it") {
+  const Folder folder;
+  const ProgramResult ended = run_program(
+      small({"compare", "--report", "r", "--strategies",
+             "ps:optimizer=server,ps:ssp=0,ps:servers=2:backup=0,ps:async,ps:ssp=2,ps:backup=1"}),
+      folder.text());
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  const auto report = nlohmann::json::parse(std::ifstream(folder.path / "r" / "report.json"));
+  const auto& runs = report["runs"];
+  REQUIRE(runs.size() == 6);
+  for (const std::size_t i : {1, 2}) CHECK(runs[i]["final_hash"] == runs[0]["final_hash"]);
+  for (const std::size_t i : {1, 3, 4}) {
+    CHECK(runs[i]["gradients_applied"].get<double>() > 0);
+    CHECK(runs[i]["gradients_dropped"] == 0);
+  }
+  // Between a worker's pull and its gradient, the other may go from 2 behind to 2 ahead.
+  CHECK(runs[4]["staleness"].size() <= 2 * 2 + 3);
+  CHECK(runs[5]["gradients_dropped"].get<double>() > 0);
+  CHECK_THAT(ended.output, ContainsSubstring("staleness of a gradient"));
+  CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
+}
+
 TEST_CASE("diverging training ends with the iteration and advice") {
   const Folder folder;
   const ProgramResult ended = run_program(small({"compare", "--no-report", "--strategies", "ring",
