@@ -125,7 +125,8 @@ TEST_CASE(
   }
 }
 
-// Page faults: if an operation touched new pages each time, it would cost hundreds of faults.
+// Page faults: if an operation touched new pages each time, 40 of them would cost thousands of
+// faults. A few come from elsewhere, more under a sanitizer and on a busy machine.
 TEST_CASE("repeated operations touch no new pages") {
   for (const std::string transport : {"shm", "tcp"}) {
     for (const std::size_t bytes : {std::size_t{4096}, kIsSanitized ? kMiB / 4 : 8 * kMiB}) {
@@ -136,7 +137,7 @@ TEST_CASE("repeated operations touch no new pages") {
           const long before = faults_of_this_thread();
           for (int i = 0; i < 40; ++i) run(communicator, Collective::kAllReduce, "", data, bytes);
           const long faults = faults_of_this_thread() - before;
-          expect(faults < 40, std::to_string(faults) + " faults in 40 operations");
+          expect(faults < 200, std::to_string(faults) + " faults in 40 operations");
         });
       }
     }
