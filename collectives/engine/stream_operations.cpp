@@ -123,8 +123,8 @@ bool Engine::is_following(const Operation* awaited, Until until) const {
   return streams_->has_unfinished() || (until == Until::kBlocked && streams_->has_captured());
 }
 
-// Ends operations that the device has finished. True if the awaited one ended; the role was given
-// back.
+// Ends operations that the device has finished. True if `awaited` is one of them; then this thread
+// no longer has the driver role.
 bool Engine::follow_streams(const Operation* awaited) {
   if (!streams_->has_unfinished()) return false;
   const std::uint64_t moves = streams_->moves();

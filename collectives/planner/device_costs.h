@@ -20,8 +20,8 @@ struct DeviceSpeed {
   bool is_one_device = true;  // all ranks share one device
 };
 
-// `overhead_us` is the cost of one launch, which every step has. Ranks that share a device take
-// turns on it, like ranks that share a core.
+// In the result, every step costs `overhead_us`, the time of one launch. Ranks that share a device
+// take turns on it, as ranks that share a core do.
 Costs device_costs(const DeviceSpeed& speed);
 
 }  // namespace kolo

@@ -184,7 +184,7 @@ bool StreamQueue::send_header_on_stream(void* stream) {
   return true;
 }
 
-// Before the first segment from this peer. False if the peer has not sent its header yet.
+// Before the first segment from this peer. False: "not now", too many transfers are under way.
 bool StreamQueue::receive_header_on_stream(int peer) {
   Given& given = current();
   StreamChannel& channel = *streams_[static_cast<std::size_t>(peer)];

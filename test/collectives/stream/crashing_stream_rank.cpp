@@ -4,13 +4,13 @@
 //   crashing_stream_rank TRANSPORT VICTIM OPERATION STATE WORKS
 //
 // Each rank has a fake device in its own process. It issues collectives on a stream in a loop and
-// waits for each. The victim kills itself in number OPERATION, in one of these states:
+// waits for each. The victim kills itself in operation number OPERATION (from 0), in one STATE:
 // "uncalled": before the call;
 // "in_part": after WORKS attempts to enqueue the operation;
-// "given": when all of it is enqueued and WORKS pieces of it have run.
+// "given": when all of it is enqueued and the device has run WORKS pieces of its work.
 //
-// The other ranks print their error and exit with 3. They exit with 4, and print why, if something
-// is left on their machine or a stream still waits. Exit code 0 means that nothing failed.
+// The other ranks print their error and exit with 3. They exit with 4, and print why, if their fake
+// machine still has resources or their stream still waits. Exit code 0 means that nothing failed.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
