@@ -2,6 +2,8 @@
 // message size.
 #include <sys/resource.h>
 #include <unistd.h>
+#include <algorithm>
+#include <limits>
 
 #include <cstdint>
 #include <cstring>
@@ -125,8 +127,8 @@ TEST_CASE(
   }
 }
 
-// Page faults: if an operation touched new pages each time, 40 of them would cost thousands of
-// faults. A few come from elsewhere, more under a sanitizer and on a busy machine.
+// Page faults: if an operation touched new pages each time, it would cost hundreds of faults in
+// every round. A sanitizer's own memory may grow in one of them.
 TEST_CASE("repeated operations touch no new pages") {
   for (const std::string transport : {"shm", "tcp"}) {
     for (const std::size_t bytes : {std::size_t{4096}, kIsSanitized ? kMiB / 4 : 8 * kMiB}) {
@@ -134,10 +136,13 @@ TEST_CASE("repeated operations touch no new pages") {
         run_ranks(2, transport, [&](Communicator& communicator) {
           std::vector<float> data(bytes / sizeof(float), 1.0F);
           for (int i = 0; i < 8; ++i) run(communicator, Collective::kAllReduce, "", data, bytes);
-          const long before = faults_of_this_thread();
-          for (int i = 0; i < 40; ++i) run(communicator, Collective::kAllReduce, "", data, bytes);
-          const long faults = faults_of_this_thread() - before;
-          expect(faults < 200, std::to_string(faults) + " faults in 40 operations");
+          long faults = std::numeric_limits<long>::max();
+          for (int round = 0; round < 3; ++round) {
+            const long before = faults_of_this_thread();
+            for (int i = 0; i < 40; ++i) run(communicator, Collective::kAllReduce, "", data, bytes);
+            faults = std::min(faults, faults_of_this_thread() - before);
+          }
+          expect(faults < 40, std::to_string(faults) + " faults in 40 operations");
         });
       }
     }
