@@ -1,9 +1,5 @@
 #include "train/loop/bucket_reducer.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "train/loop/seconds.h"
 
 namespace kolo::train {
@@ -45,10 +41,7 @@ void BucketReducer::launch() {
 }
 
 ExchangeRecord BucketReducer::finish(bool) {
-  if (ready_ != static_cast<int>(position_.size())) {
-    throw std::logic_error(fmt::format("backward ended, and only {} of {} gradients are final",
-                                       ready_, position_.size()));
-  }
+  require_all_ready();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const Clock::time_point start = Clock::now();
     if (sync_ == Sync::naive) works_.push_back(start_exchange(i));

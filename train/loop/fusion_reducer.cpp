@@ -1,9 +1,6 @@
 #include "train/loop/fusion_reducer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
 #include "train/loop/seconds.h"
 
@@ -48,10 +45,7 @@ void FusionReducer::gradient_ready(tensor::ParameterId id) {
 void FusionReducer::all_ready() { ready_ = static_cast<int>(position_.size()); }
 
 ExchangeRecord FusionReducer::finish(bool) {
-  if (ready_ != static_cast<int>(position_.size())) {
-    throw std::logic_error(fmt::format("backward ended, and only {} of {} gradients are final",
-                                       ready_, position_.size()));
-  }
+  require_all_ready();
   while (reduced_ < buckets_.size() || !to_apply_.empty()) {
     const Clock::time_point start = Clock::now();
     if (reduced_ < buckets_.size() && !step(true)) work_.wait();

@@ -62,6 +62,12 @@ void GradientReducer::require_finite(tensor::ParameterId id) const {
                   communicator_.rank(), parameter.name, iteration_));
 }
 
+void GradientReducer::require_all_ready() const {
+  if (ready_ == static_cast<int>(position_.size())) return;
+  throw std::logic_error(fmt::format("backward ended, and only {} of {} gradients are final",
+                                     ready_, position_.size()));
+}
+
 bool GradientReducer::is_full(std::size_t i) const {
   return ready_ >= buckets_[i].first_parameter + buckets_[i].parameters;
 }

@@ -67,6 +67,8 @@ class GradientReducer {
   void begin_record();
   // Checks the order and the numbers of a final gradient, and counts it.
   void count_ready(tensor::ParameterId id);
+  // Throws std::logic_error if backward has not reported all gradients.
+  void require_all_ready() const;
   // True if all gradients of bucket `i` are final.
   bool is_full(std::size_t i) const;
   std::span<float> gradients_of(std::size_t i);

@@ -1,10 +1,7 @@
 #include "train/loop/key_reducer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 
 #include "collectives/schedule.h"
 #include "train/loop/seconds.h"
@@ -77,10 +74,7 @@ void KeyReducer::launch() {
 }
 
 ExchangeRecord KeyReducer::finish(bool) {
-  if (ready_ != static_cast<int>(position_.size())) {
-    throw std::logic_error(fmt::format("backward ended, and only {} of {} gradients are final",
-                                       ready_, position_.size()));
-  }
+  require_all_ready();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const Clock::time_point start = Clock::now();
     const auto [first, end] = keys_of(i);

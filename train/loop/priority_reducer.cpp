@@ -153,10 +153,7 @@ void PriorityReducer::settle() {
 }
 
 ExchangeRecord PriorityReducer::finish(bool is_complete) {
-  if (ready_ != static_cast<int>(position_.size())) {
-    throw std::logic_error(fmt::format("backward ended, and only {} of {} gradients are final",
-                                       ready_, position_.size()));
-  }
+  require_all_ready();
   const double optimizer = record_.optimizer;
   const Clock::time_point start = Clock::now();
   if (is_complete) {

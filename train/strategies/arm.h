@@ -53,10 +53,6 @@ struct Arm {
 
   // Servers apply gradients in the order of arrival, not in a collective.
   bool is_served() const { return rule.kind != Consistency::Kind::kSynchronous; }
-  // Workers end an iteration with parameters that may differ.
-  bool is_stale() const {
-    return is_served() && (rule.kind == Consistency::Kind::kAsynchronous || rule.bound > 0);
-  }
 
   // The shortest form on the command line.
   std::string name() const;
