@@ -95,6 +95,8 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
         reducer->all_ready();
       }
       const ExchangeRecord record = reducer->finish(i + 1 == kGlobalBatches.size());
+      if (arm.sync != Sync::prioritized)  // there the next iteration ends exchanges
+        expect_bytes(record.moved, record.formula, buckets.size(), workers);
       add(moved, record.moved);
       add(formula, record.formula);
       begin += global;
