@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tensor/kernels/kernels.h"
+#include "train/count_text.h"
 #include "train/flag_values.h"
 #include "train/loop/buckets.h"
 #include "train/models/model.h"
@@ -258,6 +259,13 @@ Options finish(Raw& raw) {
     o.arms = parse_arms(raw.strategies, raw.arm_defaults);
   } catch (const std::invalid_argument& error) {
     refuse(error.what());
+  }
+  for (const Arm& arm : o.arms) {
+    if (arm.rule.kind != Consistency::Kind::kBackup || arm.rule.bound < o.ranks) continue;
+    refuse(
+        fmt::format("--strategies: '{}': at least one of the {} must count; lower backup, or "
+                    "raise --ranks",
+                    arm.name(), count_text(o.ranks, "worker")));
   }
   if (o.command == Command::train && o.arms.size() > 1) {
     refuse(fmt::format("train runs one arm, and --strategies '{}' has {}; use compare",

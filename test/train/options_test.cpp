@@ -189,6 +189,7 @@ TEST_CASE("impossible rules of servers are rejected") {
            {"ps:async:ssp=2", "async and ssp=2 exclude each other"},
            {"ps:ssp=x", "ssp=x: expected a number from 0 to 1000"},
            {"ps:backup=", "backup=: expected a number"},
+           {"ps:backup=2", "at least one of the 2 workers must count"},
            {"ps:everywhere:async", "async needs dedicated servers"},
            {"ps:async:optimizer=worker", "remove optimizer=worker"},
            {"ps:asinc", "; did you mean async?"}}) {

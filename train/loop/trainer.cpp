@@ -7,7 +7,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "train/count_text.h"
 #include "train/loop/evaluation.h"
 #include "train/loop/gather.h"
 #include "train/loop/hash.h"
@@ -87,11 +86,6 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
 void Trainer::set_up_keys() {
   const Arm& arm = setup_.arm();
   const int workers = setup_.options().ranks;
-  if (arm.rule.kind == Consistency::Kind::kBackup && arm.rule.bound >= workers) {
-    throw std::invalid_argument(
-        fmt::format("{}: of {} at least one must count; lower backup, or raise --ranks", arm.name(),
-                    count_text(workers, "worker")));
-  }
   tensor::Parameters& parameters = setup_.network().parameters();
   key_communicator_.emplace(communicator_.duplicate());
   key_plan_ = plan_of_buckets(buckets_, static_cast<std::int64_t>(parameters.values().size()),
