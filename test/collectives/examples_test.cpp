@@ -66,4 +66,11 @@ TEST_CASE("workers of different speed learn from an asynchronous server") {
   REQUIRE(says(outcomes[2], "worker 2: x = 3.00"));
 }
 
+TEST_CASE("five lines distribute a training loop, and all ranks get the same parameters") {
+  for (const auto& outcome : run_processes(3, {KOLO_FIVE_LINE_CHANGE})) {
+    INFO(outcome.output);
+    REQUIRE(says(outcome, "y = 2.000 x + 1.000"));
+  }
+}
+
 }  // namespace kolo::test

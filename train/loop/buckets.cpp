@@ -14,25 +14,23 @@ std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters)
 
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes) {
-  if (sizes.first_bytes < 1 || sizes.bytes < 1) {
-    throw std::invalid_argument("plan_buckets: a bucket needs at least one byte");
-  }
-  constexpr std::int64_t kElementBytes = sizeof(float);
-  std::vector<Bucket> buckets;
-  Bucket open;
+  std::vector<std::size_t> lengths;  // with the gap behind each parameter
+  std::int64_t place = 0;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const bool is_last = i + 1 == parameters.size();
     const std::int64_t end = is_last ? arena_elements : parameters[i + 1].begin;
-    if (parameters[i].begin < open.range.end() || end < parameters[i].end()) {
+    if (parameters[i].begin < place || end < parameters[i].end()) {
       throw std::invalid_argument("plan_buckets: the ranges are not in the arena's order");
     }
-    open.range.count = end - open.range.begin;
-    ++open.parameters;
-    const std::int64_t limit = buckets.empty() ? sizes.first_bytes : sizes.bytes;
-    if (is_last || open.range.count * kElementBytes >= limit) {
-      buckets.push_back(open);
-      open = Bucket{{end, 0}, static_cast<int>(i) + 1, 0};
-    }
+    lengths.push_back(static_cast<std::size_t>(end - place));
+    place = end;
+  }
+  std::vector<Bucket> buckets;
+  for (const GradientBucket& bucket : plan_gradient_buckets(lengths, sizeof(float), sizes)) {
+    buckets.push_back(
+        {{static_cast<std::int64_t>(bucket.first), static_cast<std::int64_t>(bucket.count)},
+         static_cast<int>(bucket.first_parameter),
+         static_cast<int>(bucket.parameters)});
   }
   return buckets;
 }

@@ -3,10 +3,6 @@
 // The gradient arena is in the order in which backward finishes. So a bucket is a range of it and
 // fills from the front: nothing is copied, and a full bucket means that all earlier ones are full.
 // The buckets cover the whole arena, gaps included.
-//
-// The size is a trade-off. Each bucket costs one latency, and can start only when its last gradient
-// is ready. The last bucket starts after backward, so its time is not hidden. The first bucket is
-// small, so that communication begins early.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "collectives/gradient_buckets.h"
 #include "tensor/arena.h"
 
 namespace kolo::train {
-
-struct BucketSizes {
-  std::int64_t first_bytes = std::int64_t{1} << 20;
-  std::int64_t bytes = std::int64_t{25} << 20;
-};
 
 struct Bucket {
   tensor::Range range;  // in the arena, in elements
@@ -42,9 +34,8 @@ inline constexpr BucketSizes kAllParameters{std::numeric_limits<std::int64_t>::m
 std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters);
 
 // `parameters`: the ranges of all parameters, from the front of the arena to its back.
-// `arena_elements`: the length of the arena with gaps. A bucket ends with the first parameter that
-// brings it to its size, as in PyTorch's DDP; no parameter is split. Throws std::invalid_argument
-// for ranges out of order, and for sizes below 1.
+// `arena_elements`: the length of the arena with gaps. Cut as plan_gradient_buckets() cuts. Throws
+// std::invalid_argument for ranges out of order, and for sizes below 1.
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes);
 
