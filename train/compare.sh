@@ -30,7 +30,7 @@ models='resnet50 small cnn'
 stems='imagenet cifar'
 schedules='constant cosine'
 orders='fast ordered invariant'
-heads='ring ring_all_reduce ps param_server tree hierarchical auto' # of the arms in --strategies
+heads='ring ring_all_reduce ps param_server tree hierarchical auto local-sgd dataparallel data_parallel' # of the arms in --strategies
 words_of_ps='dedicated sharded everywhere servers=N optimizer=worker optimizer=server async ssp=S backup=B' # behind colons
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere'
@@ -86,27 +86,27 @@ require_one_of() {
   is_in "$2" "$3" || refuse "$1: unknown '$2'; expected one of $(listed "$3")$(meant "$2" "$3")"
 }
 
+# require_between NAME NUMBER LEAST MOST
+require_between() {
+  case "$2" in
+    '' | *[!0-9]* | ?????????*) ;;
+    *) if [ "$2" -ge "$3" ] && [ "$2" -le "$4" ]; then return; fi ;;
+  esac
+  refuse "$1: expected a number from $3 to $4"
+}
+
 # require_word_of_arm OPTION WORD ARM
 require_word_of_arm() {
   case "$3" in
     ps:* | param_server:*) words=$words_of_ps ;;
+    dataparallel:* | data_parallel:*) refuse "$1: '$3': dataparallel takes no words; remove '$2'" ;;
+    local-sgd:*) require_between "$1: '$3'" "${3#*:}" 1 1000000; return ;;
     *) words=$words_of_ring ;;
   esac
   if is_in "$2" "$words"; then return; fi
   case "$words:$2" in
-    "$words_of_ps":servers=*)
-      case "${2#*=}" in
-        [1-9] | [1-5][0-9] | 6[0-4]) return ;;
-        *) refuse "$1: '$3': $2: expected a number from 1 to 64" ;;
-      esac
-      ;;
-    "$words_of_ps":ssp=* | "$words_of_ps":backup=*)
-      case "${2#*=}" in
-        '' | *[!0-9]* | ?????* | [2-9]??? | 1[1-9]?? | 10[1-9]? | 100[1-9])
-          refuse "$1: '$3': $2: expected a number from 0 to 1000" ;;
-        *) return ;;
-      esac
-      ;;
+    "$words_of_ps":servers=*) require_between "$1: '$3': $2" "${2#*=}" 1 64; return ;;
+    "$words_of_ps":ssp=* | "$words_of_ps":backup=*) require_between "$1: '$3': $2" "${2#*=}" 0 1000; return ;;
   esac
   kinds=$(echo "$words" | tr ' ' '\n' | sed -n 's/=.*/=/p')
   case "$2" in
@@ -123,6 +123,7 @@ require_arm() {
   head=${2%%:*}
   require_one_of "$1" "$head" "$heads"
   rest=${2#"$head"}
+  [ "$2" != local-sgd ] || refuse "$1: '$2' needs a number of steps, such as local-sgd:8"
   while [ -n "$rest" ]; do
     rest=${rest#:}
     require_word_of_arm "$1" "${rest%%:*}" "$2"

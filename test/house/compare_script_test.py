@@ -98,7 +98,8 @@ class CompareScript(unittest.TestCase):
                              (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet50, small, cnn; train/"),
                              (["--stem=x"], "--stem: unknown 'x'"), (["--lr_schedule", "step"], "expected one of constant, cosine"),
                              (["--report"], "--report needs a value"), (["--model", "smal"], "did you mean small?"),
-                             (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server, tree, hierarchical, auto; "
+                             (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server, tree, hierarchical, auto, local-sgd, "
+                                                        "dataparallel, data_parallel; "
                                                         "did you mean ring?"),
                              (["--strategy=ring, pss:sharded"], "--strategy: unknown 'pss'"), (["--strategies", ""], "expected arms, as"),
                              (["--strategies=ring,"], "--strategies: unknown ''"), (["--ps_mode", "shard"], "expected one of dedicated, sharded"),
@@ -116,6 +117,11 @@ class CompareScript(unittest.TestCase):
                              (["--strategies=ps:server=3"], "unknown word 'server=3'"), (["--strategies=ps:servers=0"], "servers=0: expected a number"),
                              (["--strategies=ring:sharded"], "unknown word 'sharded' in 'ring:sharded'; ring takes sync=naive, "),
                              (["--strategies=tree:sync=naiv"], "did you mean sync=naive?"), (["--strategies=ring:servers=2"], "may differ in their strategy only"),
+                             (["--strategies=local-sgd"], "'local-sgd' needs a number of steps"),
+                             (["--strategies=local-sgd:0"], "'local-sgd:0': expected a number from 1 to 1000000"),
+                             (["--strategies=local-sgd:1000001"], "'local-sgd:1000001': expected a number from 1 to 1000000"),
+                             (["--strategies=local-sgd:4:8"], "expected a number from 1 to 1000000"),
+                             (["--strategies=dataparallel:sharded"], "dataparallel takes no words; remove 'sharded'"),
                              (["--reproducibility", "exact"], "expected one of fast, ordered, invariant"),
                              (["--report", "/dev/full"], "--report: the folder '/dev/full' cannot be written: '/dev/full' is not a folder"),
                              (["--report=/dev/full/here"], "'/dev/full' is not a folder"), (["--report", ""], "--report: expected a folder"),

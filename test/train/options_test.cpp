@@ -184,6 +184,21 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
 }
 
+TEST_CASE("local-sgd takes a number of steps, dataparallel takes nothing") {
+  const auto arms = parse({"compare", "--strategies", "local-sgd:8,data_parallel"}).arms;
+  CHECK(names_of(arms) == Names{"local-sgd:8", "dataparallel"});
+  CHECK(arms[0].local_steps == 8);
+  for (const Arm& arm : arms) CHECK(parse_arms(arm.full_name(), {}).front() == arm);
+  for (const std::string arm : {"local-sgd", "local-sgd:", "local-sgd:0", "local-sgd:x",
+                                "local-sgd:1000001", "local-sgd:4:8", "local-sgd:sync=flat"}) {
+    INFO(arm);
+    CHECK_THROWS_WITH(parse_options({"train", "--strategies", arm}),
+                      ContainsSubstring("expected local-sgd:H, where the parameters"));
+  }
+  CHECK_THROWS_WITH(parse_options({"train", "--strategies", "dataparallel:sync=flat"}),
+                    ContainsSubstring("dataparallel takes no words; remove 'sync=flat'"));
+}
+
 TEST_CASE("impossible rules of servers are rejected") {
   for (const auto& [arm, part] : std::vector<std::pair<std::string, std::string>>{
            {"ps:async:ssp=2", "async and ssp=2 exclude each other"},

@@ -51,6 +51,7 @@ struct RunRecord {
   std::string arm;
   std::uint64_t seed = 0;
   std::string formula;                       // of the bytes, in words
+  std::string difference;                    // from synchronous training, in words; may be empty
   std::map<std::string, std::string> terms;  // what must be equal in all arms
   std::string transport;
   int workers = 0;

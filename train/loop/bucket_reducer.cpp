@@ -41,6 +41,11 @@ void BucketReducer::launch() {
 }
 
 ExchangeRecord BucketReducer::finish(bool) {
+  wait_and_apply();
+  return end_record();
+}
+
+void BucketReducer::wait_and_apply() {
   require_all_ready();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const Clock::time_point start = Clock::now();
@@ -52,8 +57,7 @@ ExchangeRecord BucketReducer::finish(bool) {
     record_.waiting += seconds_between(start, arrived);
     apply(i);
   }
-  record_.in_flight = seconds_in_flight();
-  return end_record();
+  record_.in_flight += seconds_in_flight();
 }
 
 }  // namespace kolo::train

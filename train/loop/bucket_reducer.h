@@ -12,7 +12,7 @@
 
 namespace kolo::train {
 
-class BucketReducer final : public GradientReducer {
+class BucketReducer : public GradientReducer {
  public:
   // `helps_in_backward`: make progress at every gradient; needed unless a progress thread does it.
   BucketReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
@@ -22,6 +22,10 @@ class BucketReducer final : public GradientReducer {
   void gradient_ready(tensor::ParameterId id) override;
   void all_ready() override;
   ExchangeRecord finish(bool is_complete = true) override;
+
+ protected:
+  // Waits for all buckets and applies them.
+  void wait_and_apply();
 
  private:
   void launch();

@@ -7,7 +7,9 @@
 #include <stdexcept>
 
 #include "train/loop/bucket_reducer.h"
+#include "train/loop/data_parallel_reducer.h"
 #include "train/loop/fusion_reducer.h"
+#include "train/loop/local_reducer.h"
 #include "train/loop/priority_reducer.h"
 #include "train/loop/seconds.h"
 
@@ -96,9 +98,17 @@ void GradientReducer::end_flight(std::size_t i, Clock::time_point now) {
 }
 
 void GradientReducer::apply(std::size_t i) {
+  update(i);
+  count_exchange(i);
+}
+
+void GradientReducer::update(std::size_t i) {
   const Clock::time_point start = Clock::now();
   strategy_.apply(i);
   record_.optimizer += seconds_since(start);
+}
+
+void GradientReducer::count_exchange(std::size_t i) {
   const Traffic formula = strategy_.traffic(buckets_[i].range.count);
   record_.formula.sent += formula.sent;
   record_.formula.received += formula.received;
@@ -136,18 +146,26 @@ ExchangeRecord GradientReducer::end_record() {
   return record_;
 }
 
-std::unique_ptr<GradientReducer> make_reducer(Sync sync, Communicator& communicator,
+std::unique_ptr<GradientReducer> make_reducer(const Arm& arm, Communicator& communicator,
                                               Strategy& strategy, tensor::Parameters& parameters,
                                               std::vector<Bucket> buckets, bool helps_in_backward) {
-  if (sync == Sync::prioritized) {
+  if (arm.local_steps > 0) {
+    return std::make_unique<LocalReducer>(communicator, strategy, parameters, std::move(buckets),
+                                          arm.local_steps);
+  }
+  if (arm.strategy == "dataparallel") {
+    return std::make_unique<DataParallelReducer>(communicator, strategy, parameters,
+                                                 std::move(buckets), helps_in_backward);
+  }
+  if (arm.sync == Sync::prioritized) {
     return std::make_unique<PriorityReducer>(communicator, strategy, parameters,
                                              std::move(buckets));
   }
-  if (sync == Sync::fusion) {
+  if (arm.sync == Sync::fusion) {
     return std::make_unique<FusionReducer>(communicator, strategy, parameters, std::move(buckets));
   }
   return std::make_unique<BucketReducer>(communicator, strategy, parameters, std::move(buckets),
-                                         helps_in_backward, sync);
+                                         helps_in_backward, arm.sync);
 }
 
 }  // namespace kolo::train

@@ -26,7 +26,7 @@ namespace kolo::train {
 struct ExchangeRecord {
   double in_forward = 0;   // exposed: on the training thread, inside forward
   double in_backward = 0;  // exposed: on the training thread, inside backward
-  double waiting = 0;      // exposed: on the training thread, after backward
+  double waiting = 0;      // exposed: on the training thread, outside forward and backward
   double in_flight = 0;    // any bucket was in flight; 0 if this rank moved no bytes
   double optimizer = 0;    // on the training thread, applying updates
   Traffic moved;           // as the transport counted it
@@ -75,6 +75,9 @@ class GradientReducer {
   Work start_exchange(std::size_t i);
   // Applies bucket `i`, whose exchange is done.
   void apply(std::size_t i);
+  // The same without its bytes, which count_exchange() adds to the formula.
+  void update(std::size_t i);
+  void count_exchange(std::size_t i);
   void begin_flight(std::size_t i);
   void end_flight(std::size_t i, Clock::time_point now);
   // Begins a round of exchanges, one for each bucket. No gradient is final yet.
@@ -107,10 +110,10 @@ class GradientReducer {
   CommunicatorStatistics before_;
 };
 
-// The reducer of a rung of synchronization. `helps_in_backward`: make progress at every gradient;
-// needed unless a progress thread does it. Collective for Sync::prioritized
-// and Sync::fusion.
-std::unique_ptr<GradientReducer> make_reducer(Sync sync, Communicator& communicator,
+// The reducer of an arm whose servers, if any, take part in collectives. `helps_in_backward`: make
+// progress at every gradient; needed unless a progress thread does it. Collective for
+// Sync::prioritized and Sync::fusion.
+std::unique_ptr<GradientReducer> make_reducer(const Arm& arm, Communicator& communicator,
                                               Strategy& strategy, tensor::Parameters& parameters,
                                               std::vector<Bucket> buckets, bool helps_in_backward);
 

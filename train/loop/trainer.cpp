@@ -69,18 +69,27 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
   if (setup_.arm().is_served()) {
     set_up_keys();
   } else {
-    reducer_ = make_reducer(setup_.arm().sync, communicator, *strategy_,
-                            setup_.network().parameters(), buckets_, !options.progress_thread);
+    reducer_ = make_reducer(setup_.arm(), communicator, *strategy_, setup_.network().parameters(),
+                            buckets_, !options.progress_thread);
+    data_parallel_ = dynamic_cast<DataParallelReducer*>(reducer_.get());
   }
-  if (setup_.is_worker()) {
-    LoaderSettings settings;
-    settings.seed = options.seed;
-    settings.rank = setup_.rank();
-    settings.epochs = setup_.epochs();
-    loader_ = std::make_unique<Loader>(*setup_.train_data(), setup_.train_plan(), settings);
-  }
+  set_up_loader();
   note_.epochs = setup_.epochs();
   note_.iterations = setup_.iterations();
+}
+
+// With dataparallel rank 0 loads the whole batch of all ranks.
+void Trainer::set_up_loader() {
+  const bool is_for_all = data_parallel_ != nullptr;
+  if (!setup_.is_worker() || (is_for_all && setup_.rank() != 0)) return;
+  LoaderSettings settings;
+  settings.seed = setup_.options().seed;
+  settings.rank = setup_.rank();
+  settings.epochs = setup_.epochs();
+  const BatchPlan& plan = setup_.train_plan();
+  loader_ = std::make_unique<Loader>(
+      *setup_.train_data(), is_for_all ? BatchPlan(plan.samples(), plan.global_batch(), 1) : plan,
+      settings);
 }
 
 void Trainer::set_up_keys() {
@@ -133,11 +142,12 @@ void Trainer::train_epoch(int epoch) {
     }
     const auto done = static_cast<std::int64_t>(iterations_.size()) + 1;
     const std::int64_t every = setup_.options().hash_every;
-    const bool is_checked = done == setup_.iterations() || (every > 0 && done % every == 0);
+    const bool is_due = every > 0 && done % every == 0 && !setup_.arm().has_different_replicas();
+    const bool is_checked = done == setup_.iterations() || is_due;
     const bool is_complete = is_checked || done == end;  // evaluation follows
     iterations_.push_back(setup_.is_worker() ? train_iteration(is_complete) : serve_iteration());
     training_seconds_ += iterations_.back().wall;
-    if (is_checked && !key_communicator_) {
+    if (is_checked && !setup_.arm().has_different_replicas()) {
       cpu_seconds_ += cpu_seconds() - cpu_before;
       prove_equal();
       cpu_before = cpu_seconds();
@@ -146,8 +156,8 @@ void Trainer::train_epoch(int epoch) {
   }
   if (key_reducer_ != nullptr) key_reducer_->end_epoch();
   cpu_seconds_ += cpu_seconds() - cpu_before;
-  if (!key_communicator_) return;
-  pull_parameters();
+  if (!setup_.arm().has_different_replicas()) return;
+  if (key_communicator_) pull_parameters();
   prove_equal();
 }
 
@@ -242,11 +252,13 @@ void Trainer::pull_parameters() {
 IterationRecord Trainer::train_iteration(bool is_complete) {
   IterationRecord iteration;
   const Clock::time_point start = Clock::now();
-  if (!loader_->next(batch_)) throw std::logic_error("the data ended before the last iteration");
+  if (loader_ && !loader_->next(data_parallel_ != nullptr ? whole_ : batch_))
+    throw std::logic_error("the data ended before the last iteration");
   part_of(iteration, Part::data) = seconds_since(start);
   if (key_reducer_ != nullptr)
     key_reducer_->set_samples(static_cast<std::int64_t>(batch_.samples.size()));
   reducer_->begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
+  if (data_parallel_ != nullptr) scatter_batch();
   for (const std::int64_t sample : batch_.samples) {
     order_hash_ += order_mark(iterations_.size(), sample);
   }
@@ -258,6 +270,14 @@ IterationRecord Trainer::train_iteration(bool is_complete) {
   iteration.wall = seconds_since(start);
   settle_parts(iteration);
   return iteration;
+}
+
+void Trainer::scatter_batch() {
+  const BatchPlan& plan = setup_.train_plan();
+  const auto iteration = static_cast<std::int64_t>(iterations_.size());
+  const std::int64_t count = plan.global(iteration % plan.iterations_per_epoch()).count;
+  const auto pixels = static_cast<std::size_t>(setup_.train_data()->shape().elements());
+  data_parallel_->scatter(whole_, count, pixels, batch_);
 }
 
 void Trainer::forward_and_backward(IterationRecord& iteration) {
@@ -412,6 +432,7 @@ void Trainer::collect() {
   record_.arm = setup_.arm().name();
   record_.seed = o.seed;
   record_.formula = formula_of(setup_.arm());
+  record_.difference = setup_.arm().difference();
   record_.terms = setup_.terms();
   record_.terms["order of the data"] = "hash " + hex(order);
   record_.transport = std::string(communicator_.transport());

@@ -11,6 +11,7 @@
 
 #include "train/data/loader.h"
 #include "train/experiment/training_setup.h"
+#include "train/loop/data_parallel_reducer.h"
 #include "train/loop/key_reducer.h"
 #include "train/loop/metrics.h"
 #include "train/loop/observer.h"
@@ -33,6 +34,8 @@ class Trainer {
   IterationRecord train_iteration(bool is_complete);
   IterationRecord serve_iteration();
   void set_up_keys();
+  void set_up_loader();
+  void scatter_batch();
   void collect_served();
   // A server's epoch where gradients are applied in the order of arrival.
   void serve_epoch(std::int64_t end);
@@ -56,13 +59,15 @@ class Trainer {
   std::unique_ptr<Strategy> strategy_;
   std::optional<Communicator> key_communicator_;  // of arms whose servers serve keys
   KeyPlan key_plan_;
-  std::vector<Sgd> key_optimizers_;           // of a server: one per key
-  KeyServerStatistics served_;                // of a server: the sum over epochs
-  std::unique_ptr<GradientReducer> reducer_;  // null on servers that serve keys
-  KeyReducer* key_reducer_ = nullptr;         // the same, of a worker that pushes keys
+  std::vector<Sgd> key_optimizers_;               // of a server: one per key
+  KeyServerStatistics served_;                    // of a server: the sum over epochs
+  std::unique_ptr<GradientReducer> reducer_;      // null on servers that serve keys
+  KeyReducer* key_reducer_ = nullptr;             // the same, of a worker that pushes keys
+  DataParallelReducer* data_parallel_ = nullptr;  // the same, of the arm dataparallel
   ReplicaGuard guard_;
-  std::unique_ptr<Loader> loader_;  // workers only
+  std::unique_ptr<Loader> loader_;  // workers only; dataparallel: rank 0 only
   Minibatch batch_;
+  Minibatch whole_;  // dataparallel: rank 0's, before it is scattered
   std::vector<IterationRecord> iterations_;
   std::uint64_t order_hash_ = 0;  // of the (iteration, sample) pairs of this rank, in any order
   std::uint64_t last_hash_ = 0;

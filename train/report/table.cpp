@@ -224,12 +224,12 @@ std::string finding_on_replicas(const Report& report) {
 std::string finding_on_weights(const Report& report) {
   const RunRecord* first = nullptr;  // the first run of the seed
   std::set<std::string> differs;
-  std::set<std::string> differs_by_rule;  // gradients were applied as they arrived
+  std::map<std::string, std::string> differs_by_rule;  // arm, and how
   double widest = 0;
   for (const RunRecord& run : report.runs) {
     if (first == nullptr || run.seed != first->seed) first = &run;
-    if (run.gradients_applied > 0 && run.final_hash != first->final_hash) {
-      differs_by_rule.insert(run.arm);
+    if (!run.difference.empty() && run.final_hash != first->final_hash) {
+      differs_by_rule[run.arm] = run.difference;
       continue;
     }
     if (run.final_hash != first->final_hash) differs.insert(run.arm);
@@ -243,9 +243,10 @@ std::string finding_on_weights(const Report& report) {
   }
   std::string by_rule;
   if (!differs_by_rule.empty()) {
-    by_rule = fmt::format(
-        "{} applied gradients as they arrived, so other parameters are expected there. ",
-        fmt::join(differs_by_rule, ", "));
+    std::vector<std::string> arms;
+    for (const auto& [arm, how] : differs_by_rule) arms.push_back(fmt::format("{} ({})", arm, how));
+    by_rule = fmt::format("{} train{} in another way, so other parameters are expected there. ",
+                          joined(arms), arms.size() == 1 ? "s" : "");
   }
   if (equal.size() + different.size() == 1) return by_rule;
   if (different.empty()) {
@@ -363,6 +364,11 @@ Table make_table(const Report& report) {
   add_serving(table);
   add_learning(table);
   table.add_text("final weights, hash", final_hashes);
+  if (table.has_any([](const RunRecord& run) { return !run.difference.empty(); })) {
+    table.add_text("differs by its nature", [](const Runs& runs) {
+      return runs.front()->difference.empty() ? "no" : runs.front()->difference;
+    });
+  }
   return table.take();
 }
 

@@ -4,6 +4,11 @@
 // The arms differ in the algorithm: `ring`, `tree` (two binary trees, each for half of the data),
 // `hierarchical` (inside hosts first, then across hosts), `auto` (the planner's choice for each
 // bucket). A rank's bytes by the formula are those of the algorithm that runs.
+//
+// `local-sgd:H` applies each worker's own gradients to its own parameters, and averages the
+// parameters every H iterations, by a ring. A worker's momentum stays its own. With H = 1 it equals
+// synchronous training, except for rounding: SGD with momentum is linear in the gradients. Source:
+// Stich, "Local SGD converges fast and communicates little", ICLR 2019.
 #include "train/strategies/all_reduce.h"
 
 #include <fmt/format.h>
@@ -27,11 +32,12 @@ struct ArmAlgorithm {
   std::string_view strategy;
   std::string_view algorithm;  // empty: the planner's choice
 };
-constexpr std::array<ArmAlgorithm, 4> kAlgorithms{{
+constexpr std::array<ArmAlgorithm, 5> kAlgorithms{{
     {"ring", "ring"},
     {"tree", "double_tree"},
     {"hierarchical", "hierarchical"},
     {"auto", ""},
+    {"local-sgd", "ring"},
 }};
 // Sums in the order of ranks, and moves as many bytes as a ring.
 constexpr std::string_view kInRankOrder = "two_shot";
@@ -43,7 +49,7 @@ std::string_view algorithm_of(const Arm& arm) {
   throw std::invalid_argument(fmt::format("'{}' is not an arm of all-reduce", arm.strategy));
 }
 
-class AllReduce final : public Strategy {
+class AllReduce : public Strategy {
  public:
   AllReduce(const Arm& arm, StrategyContext context)
       : context_(std::move(context)),
@@ -54,16 +60,12 @@ class AllReduce final : public Strategy {
   Work exchange(std::size_t i) override { return exchange_buffer(gradients_of(i)); }
 
   Work exchange_buffer(std::span<float> gradients) override {
-    CallOptions call;
-    call.algorithm = algorithm_;
-    return context_.communicator.all_reduce_async(gradients, ReduceOp::kSum, call);
+    return reduce(gradients, ReduceOp::kSum);
   }
 
   void apply(std::size_t i) override {
-    const tensor::Range range = context_.buckets[i].range;
-    const auto values = context_.parameters.values().subspan(static_cast<std::size_t>(range.begin),
-                                                             static_cast<std::size_t>(range.count));
-    sgd_.apply(range.begin, values, gradients_of(i), learning_rate_);
+    sgd_.apply(context_.buckets[i].range.begin, part(context_.parameters.values(), i),
+               gradients_of(i), learning_rate_);
   }
 
   // In each of these algorithms a rank receives as much as it sends.
@@ -72,6 +74,22 @@ class AllReduce final : public Strategy {
                          static_cast<double>(sizeof(float));
     return {bytes, bytes};
   }
+
+ protected:
+  Work reduce(std::span<float> elements, ReduceOp op) {
+    CallOptions call;
+    call.algorithm = algorithm_;
+    return context_.communicator.all_reduce_async(elements, op, call);
+  }
+
+  std::span<float> part(std::span<float> arena, std::size_t i) const {
+    const tensor::Range range = context_.buckets[i].range;
+    return arena.subspan(static_cast<std::size_t>(range.begin),
+                         static_cast<std::size_t>(range.count));
+  }
+  std::span<float> gradients_of(std::size_t i) { return part(context_.parameters.gradients(), i); }
+
+  StrategyContext context_;
 
  private:
   std::size_t sent(std::size_t count) const {
@@ -99,20 +117,38 @@ class AllReduce final : public Strategy {
     return ring_all_reduce_sent(rank, size, count);  // also of a bidirectional ring
   }
 
-  std::span<float> gradients_of(std::size_t i) {
-    const tensor::Range range = context_.buckets[i].range;
-    return context_.parameters.gradients().subspan(static_cast<std::size_t>(range.begin),
-                                                   static_cast<std::size_t>(range.count));
-  }
-
-  StrategyContext context_;
   std::string_view algorithm_;
   Sgd sgd_;
+};
+
+// Exchanges parameters, after apply().
+class LocalSgd final : public AllReduce {
+ public:
+  using AllReduce::AllReduce;
+
+  Work exchange(std::size_t i) override {
+    return reduce(part(context_.parameters.values(), i), ReduceOp::kAverage);
+  }
+
+  Work exchange_buffer(std::span<float> gradients) override {
+    return Strategy::exchange_buffer(gradients);
+  }
+
+  // Gradients are divided by the size of the global batch. Times n, their average over the workers
+  // is the gradient of the mean loss, also if shares differ.
+  void apply(std::size_t i) override {
+    if (context_.workers > 1) {
+      const auto workers = static_cast<float>(context_.workers);
+      for (float& gradient : gradients_of(i)) gradient *= workers;
+    }
+    AllReduce::apply(i);
+  }
 };
 
 }  // namespace
 
 std::unique_ptr<Strategy> make_all_reduce(const Arm& arm, StrategyContext context) {
+  if (arm.local_steps > 0) return std::make_unique<LocalSgd>(arm, std::move(context));
   return std::make_unique<AllReduce>(arm, std::move(context));
 }
 

@@ -1,4 +1,5 @@
-// All-reduce of gradients; every worker applies the optimizer. See all_reduce.cpp.
+// All-reduce of gradients, or of parameters (local-sgd); every worker applies the optimizer. See
+// all_reduce.cpp.
 #pragma once
 
 #include "train/strategies/strategy.h"

@@ -18,14 +18,17 @@ struct StrategyName {
   std::string_view name;
   std::string_view synonym;  // the name in other projects' scripts
 };
-constexpr std::array<StrategyName, 5> kStrategies{{
+constexpr std::array<StrategyName, 7> kStrategies{{
     {"ring", "ring_all_reduce"},
     {"ps", "param_server"},
     {"tree", ""},
     {"hierarchical", ""},
     {"auto", ""},
+    {"local-sgd", ""},
+    {"dataparallel", "data_parallel"},
 }};
 
+constexpr int kMostLocalSteps = 1'000'000;
 constexpr int kMaxServers = 64;
 constexpr int kUsualShards = 2;
 
@@ -204,6 +207,32 @@ Arm all_reduce_arm(std::string_view text, const std::string& strategy,
   return arm;
 }
 
+Arm local_sgd_arm(std::string_view text, std::span<const std::string_view> words) {
+  Arm arm;
+  arm.strategy = "local-sgd";
+  const std::string_view steps = words.size() == 1 ? words.front() : "";
+  const auto [end, code] =
+      std::from_chars(steps.data(), steps.data() + steps.size(), arm.local_steps);
+  if (code != std::errc{} || end != steps.data() + steps.size() || arm.local_steps < 1 ||
+      arm.local_steps > kMostLocalSteps) {
+    throw std::invalid_argument(fmt::format(
+        "--strategies: '{}': expected local-sgd:H, where the parameters are averaged every H "
+        "iterations, H from 1 to {}, such as local-sgd:8",
+        text, kMostLocalSteps));
+  }
+  return arm;
+}
+
+Arm data_parallel_arm(std::string_view text, std::span<const std::string_view> words) {
+  if (!words.empty()) {
+    throw std::invalid_argument(fmt::format(
+        "--strategies: '{}': dataparallel takes no words; remove '{}'", text, words.front()));
+  }
+  Arm arm;
+  arm.strategy = "dataparallel";
+  return arm;
+}
+
 Arm parameter_server_arm(std::string_view text, const Words& words) {
   Arm arm;
   arm.strategy = "ps";
@@ -244,7 +273,10 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
 Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
   const std::vector<std::string_view> parts = split(text, ':');
   const std::string strategy = find_strategy(parts.front());
-  if (strategy != "ps") return all_reduce_arm(text, strategy, std::span(parts).subspan(1));
+  const std::span<const std::string_view> behind = std::span(parts).subspan(1);
+  if (strategy == "local-sgd") return local_sgd_arm(text, behind);
+  if (strategy == "dataparallel") return data_parallel_arm(text, behind);
+  if (strategy != "ps") return all_reduce_arm(text, strategy, behind);
   Words words;
   words.mode = defaults.ps_mode;
   words.servers = defaults.ps_mode == "everywhere" ? 0 : defaults.servers;
@@ -263,13 +295,30 @@ std::string list_of_strategies() {
   }
   return text +
          "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
-         "ps:optimizer=server, ps:async, ps:ssp=3, ps:backup=1; the others take sync: "
-         "ring:sync=naive, flat, overlap, bucketed, "
+         "ps:optimizer=server, ps:async, ps:ssp=3, ps:backup=1; local-sgd takes a number of steps: "
+         "local-sgd:8; the others take sync: ring:sync=naive, flat, overlap, bucketed, "
          "prioritized, fusion";
+}
+
+std::string Arm::difference() const {
+  if (local_steps > 0) return fmt::format("averages parameters every {} iterations", local_steps);
+  if (rule.bound == 0 && rule.kind != Consistency::Kind::kAsynchronous) return "";
+  switch (rule.kind) {
+    case Consistency::Kind::kSynchronous:
+      break;
+    case Consistency::Kind::kAsynchronous:
+      return "stale gradients";
+    case Consistency::Kind::kBounded:
+      return fmt::format("stale gradients, by at most {} iterations", rule.bound);
+    case Consistency::Kind::kBackup:
+      return fmt::format("drops the last {} gradients", rule.bound);
+  }
+  return "";
 }
 
 std::string Arm::name() const {
   std::string text = strategy;
+  if (local_steps > 0) text += fmt::format(":{}", local_steps);
   if (sync != Sync::bucketed) text += fmt::format(":sync={}", sync_name(sync));
   if (placement == ServerPlacement::everywhere) text += ":everywhere";
   if (is_called_sharded) text += ":sharded";
@@ -282,6 +331,7 @@ std::string Arm::name() const {
 }
 
 std::string Arm::full_name() const {
+  if (strategy == "local-sgd" || strategy == "dataparallel") return name();
   if (placement == ServerPlacement::none)
     return fmt::format("{}:sync={}", strategy, sync_name(sync));
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";

@@ -2,9 +2,10 @@
 // arms.
 //
 // Written as words with colons: "ring", "ring:sync=naive", "tree", "ps", "ps:everywhere",
-// "ps:sharded:servers=2", "ps:optimizer=server", "ps:async", "ps:ssp=3", "ps:backup=1". Only words
-// of the strategy are allowed. Settings of the experiment (learning rate, precision, ...) are an
-// error here, because arms that differ in them are not comparable.
+// "ps:sharded:servers=2", "ps:optimizer=server", "ps:async", "ps:ssp=3", "ps:backup=1",
+// "local-sgd:8", "dataparallel". Only words of the strategy are allowed. Settings of the experiment
+// (learning rate, precision, ...) are an error here, because arms that differ in them are not
+// comparable.
 #pragma once
 
 #include <array>
@@ -48,11 +49,17 @@ struct Arm {
   // When dedicated servers apply gradients: async, ssp=S and backup=B serve the messages of each
   // worker as they arrive (collectives/key_server.h).
   Consistency rule;
-  Sync sync = Sync::bucketed;      // of arms without servers
+  Sync sync = Sync::bucketed;      // of arms of all-reduce
+  int local_steps = 0;             // local-sgd: parameters are averaged every so many iterations
   bool is_called_sharded = false;  // "ps:sharded", another name for "ps:servers=2"
 
   // Servers apply gradients in the order of arrival, not in a collective.
   bool is_served() const { return rule.kind != Consistency::Kind::kSynchronous; }
+
+  // Replicas may differ during an epoch; they are equal at its end.
+  bool has_different_replicas() const { return is_served() || local_steps > 0; }
+  // What differs by nature from synchronous training, in words; empty: nothing.
+  std::string difference() const;
 
   // The shortest form on the command line.
   std::string name() const;
@@ -62,8 +69,8 @@ struct Arm {
   friend bool operator==(const Arm& one, const Arm& other) {
     return one.strategy == other.strategy && one.placement == other.placement &&
            one.servers == other.servers && one.update_at == other.update_at &&
-           one.sync == other.sync && one.rule.kind == other.rule.kind &&
-           one.rule.bound == other.rule.bound;
+           one.sync == other.sync && one.local_steps == other.local_steps &&
+           one.rule.kind == other.rule.kind && one.rule.bound == other.rule.bound;
   }
 };
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "train/strategies/all_reduce.h"
+#include "train/strategies/data_parallel.h"
 #include "train/strategies/parameter_server.h"
 
 namespace kolo::train {
@@ -15,12 +16,14 @@ struct Row {
   std::string_view name;
   std::unique_ptr<Strategy> (*make)(const Arm& arm, StrategyContext context);
 };
-constexpr std::array<Row, 5> kTable{{
+constexpr std::array<Row, 7> kTable{{
     {"ring", make_all_reduce},
     {"tree", make_all_reduce},
     {"hierarchical", make_all_reduce},
     {"auto", make_all_reduce},
     {"ps", make_parameter_server},
+    {"local-sgd", make_all_reduce},
+    {"dataparallel", make_data_parallel},
 }};
 
 }  // namespace
@@ -43,6 +46,14 @@ std::string formula_of(const Arm& arm) {
   if (arm.strategy == "auto")
     return "each of n workers sends and receives the bytes of the algorithm that the planner chose "
            "for each bucket";
+  if (arm.strategy == "dataparallel")
+    return "rank 0 sends the parameters and receives the gradients up to ceil(log2 n) times, along "
+           "a binomial tree, and sends each other worker its share of the batch";
+  if (arm.local_steps > 0)
+    return fmt::format(
+        "each of n workers sends and receives 2 (n - 1) / n of the parameters, once "
+        "in {} iterations and at the end of each epoch",
+        arm.local_steps);
   if (arm.placement != ServerPlacement::dedicated) {
     return "each of n workers sends and receives 2 (n - 1) / n of the gradients";
   }

@@ -129,6 +129,23 @@ TEST_CASE(
   CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
 }
 
+TEST_CASE("parameters around one rank, and averages of parameters, train as a ring does") {
+  const Folder folder;
+  const ProgramResult ended = run_program(
+      small({"compare", "--report", "r", "--strategies", "ring,dataparallel,local-sgd:3"}),
+      folder.text());
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  const auto report = nlohmann::json::parse(std::ifstream(folder.path / "r" / "report.json"));
+  const auto& runs = report["runs"];
+  REQUIRE(runs.size() == 3);
+  CHECK(runs[1]["final_hash"] == runs[0]["final_hash"]);
+  CHECK(runs[2]["final_hash"] != runs[0]["final_hash"]);
+  CHECK_THAT(ended.output, ContainsSubstring("local-sgd:3 (averages parameters every 3 iterations) "
+                                             "trains in another way"));
+  CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
+}
+
 TEST_CASE("diverging training ends with the iteration and advice") {
   const Folder folder;
   const ProgramResult ended = run_program(small({"compare", "--no-report", "--strategies", "ring",

@@ -25,6 +25,7 @@ using kolo::test::expect;
 // Global batches with uneven shares, and some with empty shares.
 constexpr std::array<std::int64_t, 6> kGlobalBatches{6, 5, 7, 2, 1, 8};
 constexpr BucketSizes kSmallBuckets{256, 1024};
+constexpr SgdSettings kSgd{0.9f, 0.01f, false};
 
 struct Result {
   std::vector<float> values;
@@ -79,10 +80,10 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
     const auto buckets =
         plan_buckets(ranges_in_arena(parameters),
                      static_cast<std::int64_t>(parameters.values().size()), sizes_of(arm));
-    const auto strategy = make_strategy(
-        arm, {communicator, parameters, workers, {0.9f, 0.01f, false}, buckets, is_invariant});
+    const auto strategy =
+        make_strategy(arm, {communicator, parameters, workers, kSgd, buckets, is_invariant});
     const auto reducer =
-        make_reducer(arm.sync, communicator, *strategy, parameters, buckets, helps_in_backward);
+        make_reducer(arm, communicator, *strategy, parameters, buckets, helps_in_backward);
     std::int64_t begin = 0;
     Traffic moved, formula;
     for (std::size_t i = 0; i < kGlobalBatches.size(); ++i) {
@@ -95,7 +96,8 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
         reducer->all_ready();
       }
       const ExchangeRecord record = reducer->finish(i + 1 == kGlobalBatches.size());
-      if (arm.sync != Sync::prioritized)  // there the next iteration ends exchanges
+      // The next iteration ends some exchanges of these arms.
+      if (arm.sync != Sync::prioritized && arm.strategy != "dataparallel")
         expect_bytes(record.moved, record.formula, buckets.size(), workers);
       add(moved, record.moved);
       add(formula, record.formula);
@@ -137,7 +139,8 @@ const std::vector<std::string> kArms{"ring",
                                      "tree",
                                      "tree:sync=flat",
                                      "hierarchical",
-                                     "auto"};
+                                     "auto",
+                                     "dataparallel"};
 
 }  // namespace
 
@@ -173,15 +176,90 @@ TEST_CASE("the optimizer at the server and at the worker give the same bits") {
   }
 }
 
-TEST_CASE("sums in the order of ranks give the same bits with every strategy and any workers") {
-  for (const int workers : {3, 4}) {
-    const auto train = [&](const std::string& arm) {
-      return train_with(arm, workers, true, Reproducibility::kInvariant).values;
-    };
-    const std::vector<float> ring = train("ring");
+namespace {
+
+// Gradients of one worker's share, divided by the size of the global batch.
+void find_gradients(tensor::Network& network, OrderRange share, std::int64_t global) {
+  std::ranges::fill(network.parameters().gradients(), 0.0f);
+  if (share.count == 0) return;
+  const test::Samples samples = test::make_samples(share);
+  network.forward({samples.images, samples.labels, static_cast<double>(global)},
+                  tensor::Mode::training);
+  network.backward();
+}
+
+// One rank that accumulates the shares of all workers, in the order of the ranks.
+std::vector<float> train_by_accumulation(int workers) {
+  tensor::Network network = test::make_tiny_network(3);
+  const std::span<float> values = network.parameters().values();
+  const std::span<float> gradients = network.parameters().gradients();
+  Sgd sgd(kSgd, 0, static_cast<std::int64_t>(values.size()));
+  std::int64_t begin = 0;
+  for (const std::int64_t global : kGlobalBatches) {
+    std::vector<float> sum;
+    for (int worker = 0; worker < workers; ++worker) {
+      find_gradients(network, share_of({begin, global}, worker, workers), global);
+      if (worker == 0) {
+        sum.assign(gradients.begin(), gradients.end());
+      } else {
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i];
+      }
+    }
+    sgd.apply(0, values, sum, 0.05f);
+    begin += global;
+  }
+  return {values.begin(), values.end()};
+}
+
+// Workers that apply their own gradients, with an average after every `steps` iterations.
+std::vector<float> train_by_local_steps(int workers, std::size_t steps) {
+  tensor::Network network = test::make_tiny_network(3);
+  const std::span<float> values = network.parameters().values();
+  const std::span<float> gradients = network.parameters().gradients();
+  const auto n = static_cast<std::size_t>(workers);
+  std::vector<std::vector<float>> replicas(n, {values.begin(), values.end()});
+  std::vector<Sgd> optimizers(n, Sgd(kSgd, 0, static_cast<std::int64_t>(values.size())));
+  std::int64_t begin = 0;
+  for (std::size_t iteration = 0; iteration < kGlobalBatches.size(); ++iteration) {
+    const std::int64_t global = kGlobalBatches[iteration];
+    std::vector<double> sum(values.size());
+    for (std::size_t worker = 0; worker < n; ++worker) {
+      std::ranges::copy(replicas[worker], values.begin());
+      find_gradients(network, share_of({begin, global}, static_cast<int>(worker), workers), global);
+      for (float& gradient : gradients) gradient *= static_cast<float>(workers);
+      optimizers[worker].apply(0, replicas[worker], gradients, 0.05f);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += double{replicas[worker][i]};
+    }
+    begin += global;
+    if ((iteration + 1) % steps != 0 && iteration + 1 < kGlobalBatches.size()) continue;
+    for (std::vector<float>& replica : replicas) {
+      for (std::size_t i = 0; i < sum.size(); ++i)
+        replica[i] = static_cast<float>(sum[i] / workers);
+    }
+  }
+  return replicas[0];
+}
+
+}  // namespace
+
+TEST_CASE("n workers get the bits of one rank that accumulates their shares in rank order") {
+  for (const int workers : {1, 2, 3, 4}) {
+    const std::vector<float> accumulated = train_by_accumulation(workers);
     for (const std::string& arm : kArms) {
       INFO(arm << " with " << workers << " workers");
-      CHECK(train(arm) == ring);
+      CHECK(train_with(arm, workers, true, Reproducibility::kInvariant).values == accumulated);
+    }
+  }
+}
+
+TEST_CASE("local-sgd averages the parameters every H iterations, and equals SGD for H = 1") {
+  const Result alone = train_with("ring", 1);
+  for (const int workers : {1, 2, 3}) {
+    for (const std::size_t steps : {1, 2, 4, 100}) {
+      INFO(workers << " workers, " << steps << " steps");
+      const Result local = train_with("local-sgd:" + std::to_string(steps), workers);
+      CHECK(furthest(local.values, train_by_local_steps(workers, steps)) < 2e-6);
+      CHECK((furthest(local.values, alone.values) < 2e-5) == (steps == 1 || workers == 1));
     }
   }
 }
@@ -297,9 +375,9 @@ std::vector<std::vector<std::size_t>> orders_with_slow(int slow) {
         plan_buckets(ranges_in_arena(parameters),
                      static_cast<std::int64_t>(parameters.values().size()), kOneParameterEach);
     Arm arm;
+    arm.sync = Sync::prioritized;
     NotingStrategy strategy(make_strategy(arm, {communicator, parameters, kRanks, {}, buckets}));
-    const auto reducer =
-        make_reducer(Sync::prioritized, communicator, strategy, parameters, buckets, true);
+    const auto reducer = make_reducer(arm, communicator, strategy, parameters, buckets, true);
     for (int iteration = 0; iteration < 3; ++iteration) {
       reducer->begin(0.1f);
       if (communicator.rank() == slow) {
@@ -339,9 +417,9 @@ TEST_CASE("fusion: gradients that are final on all ranks are reduced together") 
         plan_buckets(ranges_in_arena(parameters),
                      static_cast<std::int64_t>(parameters.values().size()), kOneParameterEach);
     Arm arm;
+    arm.sync = Sync::fusion;
     NotingStrategy strategy(make_strategy(arm, {communicator, parameters, 3, {}, buckets}));
-    const auto reducer =
-        make_reducer(Sync::fusion, communicator, strategy, parameters, buckets, true);
+    const auto reducer = make_reducer(arm, communicator, strategy, parameters, buckets, true);
     for (int iteration = 0; iteration < 3; ++iteration) {
       for (float& gradient : parameters.gradients()) gradient = 1;
       reducer->begin(0.1f);
