@@ -287,6 +287,23 @@ bool would_change(const Raw& raw, const ArmDefaults& other) {
   }
 }
 
+bool has_buckets(const Arm& arm) { return arm.sync == Sync::bucketed; }
+bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas(); }
+// The other arms depend on the order in which gradients arrive at servers.
+bool has_ordered_sums(const Arm& arm) { return !arm.is_served() || arm.difference().empty(); }
+
+// Flags that only some arms use.
+struct FlagOfArms {
+  const char* name;
+  bool (*is_used)(const Arm& arm);
+};
+constexpr std::array<FlagOfArms, 4> kFlagsOfArms{{
+    {"--bucket-bytes", has_buckets},
+    {"--first-bucket-bytes", has_buckets},
+    {"--hash-every", has_equal_replicas},
+    {"--reproducibility", has_ordered_sums},
+}};
+
 // Rejects flags that would be ignored. Called when the arms are known.
 void refuse_unused(const CLI::App& app, const Raw& raw) {
   const Options& o = raw.options;
@@ -298,18 +315,18 @@ void refuse_unused(const CLI::App& app, const Raw& raw) {
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   if (app.count("--stem") > 0 && o.model != "resnet50")
     refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
-  const bool has_buckets =
-      std::ranges::any_of(o.arms, [](const Arm& arm) { return arm.sync == Sync::bucketed; });
-  for (const char* flag : {"--bucket-bytes", "--first-bucket-bytes"}) {
-    if (app.count(flag) > 0 && !has_buckets)
-      refuse(fmt::format("{}: none of the arms has buckets; remove it", flag));
+  std::vector<std::string> arms;
+  for (const Arm& arm : o.arms) arms.push_back(arm.name());
+  for (const FlagOfArms& flag : kFlagsOfArms) {
+    if (app.count(flag.name) > 0 && std::ranges::none_of(o.arms, flag.is_used)) {
+      refuse(fmt::format("{}: none of the arms ({}) uses it; remove it", flag.name,
+                         fmt::join(arms, ", ")));
+    }
   }
   ArmDefaults mode = raw.arm_defaults, servers = mode, optimizer = mode;
   mode.ps_mode = mode.ps_mode == "everywhere" ? "dedicated" : "everywhere";
   servers.servers = std::max(servers.servers, 2) + 1;
   optimizer.ps_optimizer = optimizer.ps_optimizer == "server" ? "worker" : "server";
-  std::vector<std::string> arms;
-  for (const Arm& arm : o.arms) arms.push_back(arm.name());
   for (const auto& [flag, other] :
        {std::pair{"--ps-mode", mode}, {"--servers", servers}, {"--ps-optimizer", optimizer}}) {
     if (app.count(flag) == 0 || would_change(raw, other)) continue;

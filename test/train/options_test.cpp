@@ -245,8 +245,13 @@ TEST_CASE("a flag without effect is rejected") {
   };
   const std::string none = ": none of the arms (ring) uses it; remove it";
   CHECK(refusal({"train", "--strategy=ring:sync=flat", "--bucket-bytes=99"}) ==
-        "--bucket-bytes: none of the arms has buckets; remove it");
+        "--bucket-bytes: none of the arms (ring:sync=flat) uses it; remove it");
   CHECK(refusal({"compare", "--strategies=ring:sync=flat,ring", "--bucket-bytes=99"}) == "nothing");
+  CHECK(refusal({"train", "--strategy=local-sgd:4", "--hash-every=9"}) ==
+        "--hash-every: none of the arms (local-sgd:4) uses it; remove it");
+  CHECK(refusal({"compare", "--strategies=ps:async,ps:backup=1", "--reproducibility=ordered"}) ==
+        "--reproducibility: none of the arms (ps:async, ps:backup=1) uses it; remove it");
+  CHECK(refusal({"compare", "--strategies=ps:ssp=0", "--reproducibility=ordered"}) == "nothing");
   CHECK(refusal({"compare", "--strategies=ring", "--ps-mode=sharded"}) == "--ps-mode" + none);
   CHECK(refusal({"train", "--servers=3"}) == "--servers" + none);
   CHECK(refusal({"train", "--ps_optimizer=server"}) == "--ps-optimizer" + none);
