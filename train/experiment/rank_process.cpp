@@ -61,14 +61,8 @@ void check_size(const Options& options, int size) {
       count_text(arm.servers, "dedicated server"), size, size == 1 ? "was" : "were"));
 }
 
-}  // namespace
-
-bool is_launched() { return read_settings().rank.has_value(); }
-
-int run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
-  const int rank = launch_environment().rank;
-  check_size(options, launch_environment().size);
-  if (rank == 0) check_report_folder(options);
+// Joins the job and trains. A failure of this rank alone is passed on to the others.
+void join_and_train(const Options& options, const std::vector<std::string>& arguments) {
   CommunicatorOptions how;
   how.transport = options.transport;
   how.timeout = options.timeout;
@@ -80,13 +74,28 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
     Trainer trainer(options, communicator, *observer);
     trainer.run();
     communicator.barrier();  // so that no peer takes this rank's exit for a failure
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    communicator.abort(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+bool is_launched() { return read_settings().rank.has_value(); }
+
+int run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
+  const int rank = launch_environment().rank;
+  check_size(options, launch_environment().size);
+  if (rank == 0) check_report_folder(options);
+  try {
+    join_and_train(options, arguments);
   } catch (const Error& error) {
     if (options.events_fd < 0) throw;  // under another launcher each rank reports it
     if (is_reported_by_other_rank(error, rank)) return 1;
     return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);
-  } catch (const std::exception& error) {
-    communicator.abort(error.what());
-    throw;
   }
   return 0;
 }
