@@ -14,7 +14,10 @@ double RunRecord::images_per_second() const {
 }
 
 std::vector<double> RunRecord::counted_seconds() const {
-  return {step_seconds.end() - static_cast<std::ptrdiff_t>(counted_iterations), step_seconds.end()};
+  std::vector<double> seconds(step_seconds.end() - static_cast<std::ptrdiff_t>(counted_iterations),
+                              step_seconds.end());
+  std::erase(seconds, 0.0);
+  return seconds;
 }
 
 double RunRecord::forward_seconds() const {

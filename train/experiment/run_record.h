@@ -75,7 +75,7 @@ struct RunRecord {
 
   // All workers together, over the counted iterations.
   double images_per_second() const;
-  // Seconds of the counted iterations, on rank 0.
+  // Seconds of the counted iterations, on rank 0, without those that it left out (backup workers).
   std::vector<double> counted_seconds() const;
   // Forward time of an iteration: the mean over workers of their medians.
   double forward_seconds() const;

@@ -245,10 +245,11 @@ std::string finding_on_weights(const Report& report) {
   if (!differs_by_rule.empty()) {
     std::vector<std::string> arms;
     for (const auto& [arm, how] : differs_by_rule) arms.push_back(fmt::format("{} ({})", arm, how));
-    by_rule = fmt::format("{} train{} in another way, so other parameters are expected there. ",
+    by_rule = fmt::format("{} train{} in another way, so other parameters are expected there.",
                           joined(arms), arms.size() == 1 ? "s" : "");
   }
   if (equal.size() + different.size() == 1) return by_rule;
+  if (!by_rule.empty()) by_rule += " ";
   if (different.empty()) {
     return fmt::format("{}The final parameters are equal, bit for bit, in all {}arms ({}).",
                        by_rule, by_rule.empty() ? "" : "other ", joined(equal));

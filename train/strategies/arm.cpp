@@ -301,7 +301,7 @@ std::string list_of_strategies() {
 }
 
 std::string Arm::difference() const {
-  if (local_steps > 0) return fmt::format("averages parameters every {} iterations", local_steps);
+  if (local_steps > 0) return fmt::format("{} local steps", local_steps);
   if (rule.bound == 0 && rule.kind != Consistency::Kind::kAsynchronous) return "";
   switch (rule.kind) {
     case Consistency::Kind::kSynchronous:
@@ -309,9 +309,9 @@ std::string Arm::difference() const {
     case Consistency::Kind::kAsynchronous:
       return "stale gradients";
     case Consistency::Kind::kBounded:
-      return fmt::format("stale gradients, by at most {} iterations", rule.bound);
+      return fmt::format("gradients stale by {}", rule.bound);
     case Consistency::Kind::kBackup:
-      return fmt::format("drops the last {} gradients", rule.bound);
+      return fmt::format("drops the last {}", rule.bound);
   }
   return "";
 }

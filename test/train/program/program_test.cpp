@@ -141,8 +141,7 @@ TEST_CASE("parameters around one rank, and averages of parameters, train as a ri
   REQUIRE(runs.size() == 3);
   CHECK(runs[1]["final_hash"] == runs[0]["final_hash"]);
   CHECK(runs[2]["final_hash"] != runs[0]["final_hash"]);
-  CHECK_THAT(ended.output, ContainsSubstring("local-sgd:3 (averages parameters every 3 iterations) "
-                                             "trains in another way"));
+  CHECK_THAT(ended.output, ContainsSubstring("local-sgd:3 (3 local steps) trains in another way"));
   CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
 }
 
