@@ -14,7 +14,7 @@ struct Meaning {
   const char* number;
   const char* how;
 };
-constexpr std::array<Meaning, 15> kMeanings{{
+constexpr std::array<Meaning, 16> kMeanings{{
     {"a [b, c]", "the mean over the runs with different seeds, the smallest, the largest"},
     {"seconds of training",
      "all iterations from the first, without start-up, evaluation and checks of the replicas"},
@@ -49,6 +49,9 @@ constexpr std::array<Meaning, 15> kMeanings{{
     {"staleness",
      "of arms that apply gradients as they arrive: the updates of a key between a worker's pull of "
      "it and its gradient. Dropped: came after the end of their iteration (backup)"},
+    {"after S s of training",
+     "the arms at equal time: test accuracy of the last evaluated epoch that had ended when the "
+     "fastest run ended its training"},
     {"losses, accuracies",
      "training: over the epoch's samples, during training. Test: each test sample counts once, "
      "for any number of "

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "train/count_text.h"
@@ -196,8 +198,34 @@ void add_learning(TableMaker& table) {
       "test loss", [=](const RunRecord& r) { return last(r).test_loss; }, 4);
   table.add(
       "test accuracy, %", [=](const RunRecord& r) { return last(r).test_accuracy * 100; }, 2);
-  table.add(
-      "seconds of training", [](const RunRecord& r) { return r.training_seconds; }, 1);
+}
+
+// Test accuracy of the last evaluated epoch that had ended after `seconds` of training, in percent.
+std::optional<double> accuracy_after(double seconds, const RunRecord& run) {
+  std::optional<double> accuracy;
+  for (const EpochRecord& epoch : run.epochs) {
+    if (epoch.is_evaluated && epoch.training_seconds <= seconds)
+      accuracy = 100 * epoch.test_accuracy;
+  }
+  return accuracy;
+}
+
+// The arms at equal seconds: at the end of the shortest training. Absent if no slower arm has an
+// evaluated epoch by then.
+void add_accuracy_at_equal_time(TableMaker& table, const Report& report) {
+  double shortest = INFINITY;
+  for (const RunRecord& run : report.runs) shortest = std::min(shortest, run.training_seconds);
+  const auto is_evaluated = [&](const RunRecord& run) {
+    return run.training_seconds > shortest && accuracy_after(shortest, run).has_value();
+  };
+  if (std::ranges::none_of(report.runs, is_evaluated)) return;
+  table.add_text(fmt::format("  after {:.1f} s of training, %", shortest), [&](const Runs& runs) {
+    const bool is_known = std::ranges::all_of(
+        runs, [&](const RunRecord* run) { return accuracy_after(shortest, *run).has_value(); });
+    if (!is_known) return std::string("-");
+    return with_spread(
+        runs, [&](const RunRecord& run) { return *accuracy_after(shortest, run); }, 2);
+  });
 }
 
 std::string final_hashes(const Runs& runs) {
@@ -364,6 +392,9 @@ Table make_table(const Report& report) {
   add_costs(table);
   add_serving(table);
   add_learning(table);
+  add_accuracy_at_equal_time(table, report);
+  table.add(
+      "seconds of training", [](const RunRecord& r) { return r.training_seconds; }, 1);
   table.add_text("final weights, hash", final_hashes);
   if (table.has_any([](const RunRecord& run) { return !run.difference.empty(); })) {
     table.add_text("differs by its nature", [](const Runs& runs) {

@@ -323,3 +323,23 @@ TEST_CASE("the progress line fits its width and shows the fraction of all work")
   CHECK_THAT(progress_line({"ps", 1, 2}, note, -1, 200),
              Catch::Matchers::EndsWith("ps (2/2) starting"));
 }
+
+TEST_CASE("the table compares accuracies at equal seconds") {
+  Report report = made_up_report();
+  report.runs[0].epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, 1.0, 0.1},
+                           {2, 6, 1.0, 0.4, true, 1.2, 0.75, 2.0, 0.1}};
+  report.runs[0].training_seconds = 2.0;
+  report.runs[1].epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.625, 1.9, 0.1},
+                           {2, 6, 1.0, 0.4, true, 1.2, 0.875, 3.8, 0.1}};
+  report.runs[1].training_seconds = 3.8;
+  const auto cells_of = [&](const std::string& label) {
+    for (const TableRow& row : make_table(report).rows) {
+      if (row.label == label) return row.cells;
+    }
+    return std::vector<std::string>{};
+  };
+  CHECK(cells_of("test accuracy, %") == std::vector<std::string>{"75.00", "87.50"});
+  CHECK(cells_of("  after 2.0 s of training, %") == std::vector<std::string>{"75.00", "62.50"});
+  report.runs[1].epochs[0].training_seconds = 2.1;  // later
+  CHECK(cells_of("  after 2.0 s of training, %").empty());
+}
