@@ -199,12 +199,22 @@ std::string_view to_string(WaitKind kind) {
   return "unknown";
 }
 
+namespace {
+
+// "::1" of "[::1]", as an IPv6 address is written in front of a port.
+std::string without_brackets(const std::string& host) {
+  const bool has_both = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return has_both ? host.substr(1, host.size() - 2) : host;
+}
+
+}  // namespace
+
 Settings read_settings(const Variables& variables) {
   const Reader reader(variables);
   Settings settings;
   read_place(reader, settings);
   settings.store = reader.text("KOLO_STORE").value_or("");
-  settings.master_host = reader.text("MASTER_ADDR").value_or("");
+  settings.master_host = without_brackets(reader.text("MASTER_ADDR").value_or(""));
   settings.master_port =
       static_cast<std::uint16_t>(reader.number("MASTER_PORT", 1, 65535).value_or(0));
   settings.timeout = std::chrono::milliseconds(

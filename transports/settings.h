@@ -34,7 +34,8 @@ struct Settings {
   // --- rendezvous ---
   // KOLO_STORE: tcp://host:port, tcp://[v6]:port or file:PATH. No rank serves it.
   std::string store;
-  // MASTER_ADDR, MASTER_PORT: where rank 0 serves the store, if KOLO_STORE is not set.
+  // MASTER_ADDR, MASTER_PORT: where rank 0 serves the store, if KOLO_STORE is not set. An IPv6
+  // address may be in brackets; they are removed here.
   std::string master_host;
   std::uint16_t master_port = 0;
 
@@ -70,7 +71,7 @@ struct Settings {
   std::size_t shm_single_copy_bytes = 8 * 1024;
 
   // --- tcp ---
-  // KOLO_TCP_HOST: the address to listen on and publish; empty: the one that reaches the store.
+  // KOLO_TCP_HOST: the address to listen on and publish; empty: all of this host.
   std::string tcp_host;
   // KOLO_TCP_PORTS=LOW-HIGH: ports to listen on; unset: the kernel chooses.
   std::uint16_t tcp_port_low = 0;

@@ -173,13 +173,14 @@ void publish_probe_wait(Probing& request, std::span<const WaitEdge> awaited) {
 Error timed_out(Probing& request, int peer) {
   const int last = find_stalled_rank(*request.store, request.rank, request.size, peer,
                                      wait_graph_deadline(*request.store));
-  return {
-      ErrorCode::kDeadline, last,
-      fmt::format("rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; {}is "
-                  "rank {} alive? Busy or slow machines need a longer timeout",
-                  request.rank, peer, request.transport->name(),
-                  std::chrono::duration<double>(Clock::now() - request.begin).count(),
-                  wait_chain_text(peer, last), last)};
+  const std::string channel = request.channels[static_cast<std::size_t>(peer)]->why_unconnected();
+  return {ErrorCode::kDeadline, last,
+          fmt::format(
+              "rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; {}{}{}is "
+              "rank {} alive? Busy or slow machines need a longer timeout",
+              request.rank, peer, request.transport->name(),
+              std::chrono::duration<double>(Clock::now() - request.begin).count(),
+              wait_chain_text(peer, last), channel, channel.empty() ? "" : "; ", last)};
 }
 
 // Retries until `attempt` succeeds; the transport makes progress meanwhile.

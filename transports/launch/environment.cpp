@@ -92,13 +92,11 @@ std::shared_ptr<Store> with_server(std::shared_ptr<Store> client,
           }};
 }
 
-// A job on one host listens on the loopback address only.
+// A job on one host listens on the loopback address only. A name of this host may be one as well,
+// and is another address for the ranks of other hosts: Debian lists "127.0.1.1 host1" in
+// /etc/hosts.
 std::string host_to_bind(const std::string& master_host) {
-  std::string why;
-  for (const auto& address : posix::resolve(master_host, 0, why)) {
-    if (!address.is_loopback()) return "";
-  }
-  return why.empty() ? master_host : "";
+  return posix::is_loopback_only(master_host) ? master_host : "";
 }
 
 // If a kolo store already listens on the port, there is a rank 0 already. Only this process gets an

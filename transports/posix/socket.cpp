@@ -158,6 +158,16 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::s
   return addresses;
 }
 
+bool is_loopback_only(const std::string& host) {
+  if (host == "localhost") return true;
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
+  return Address(found->ai_addr, found->ai_addrlen).is_loopback();
+}
+
 Descriptor listen_on(const std::string& host, std::uint16_t port) {
   Descriptor socket;
   std::string why;

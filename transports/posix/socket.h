@@ -41,6 +41,9 @@ std::string host_and_port(const std::string& host, std::uint16_t port);
 // in `why`.
 std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why);
 
+// Whether the text is "localhost" or a loopback address in numbers, so this host on every host.
+bool is_loopback_only(const std::string& host);
+
 // Listening socket. Empty `host`: all addresses, with IPv6 and IPv4 in one socket if the machine
 // has both. Port 0: the kernel chooses. Error kUnavailable names the port and says whether it is in
 // use.

@@ -445,10 +445,20 @@ class TcpStore final : public Store {
 // Makes one attempt at one address. Returns 0 or errno.
 int try_to_connect(const posix::Address& address, Deadline deadline, posix::Descriptor& socket) {
   socket = posix::start_connecting(address);
-  if (!socket.is_open()) return errno;
-  if (errno != 0 && errno != EINPROGRESS) return errno;
+  if (!socket.is_open() || (errno != 0 && errno != EINPROGRESS)) return errno;
   if (errno == EINPROGRESS && !wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
   return posix::connect_result(socket);
+}
+
+std::string what_to_do(const std::string& host, int server) {
+  if (server == kNoPeer)
+    return "start the process that serves it (the launcher), or correct KOLO_STORE";
+  return "start rank 0, which serves it (a job that has failed is over: see its last output), or "
+         "correct MASTER_ADDR and MASTER_PORT" +
+         (posix::is_loopback_only(host)
+              ? fmt::format(": {} is this host, {}, and rank 0 may run on another one", host,
+                            posix::host_name())
+              : "");
 }
 
 }  // namespace
@@ -474,24 +484,16 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
         auto store =
             std::make_shared<TcpStore>(std::move(socket), address, deadline, start, server);
         if (store->greet(deadline, start)) return store;
-        why =
-            "it closed the connection before it answered the hello: too many other connections "
-            "may be waiting there, or another program has that port";
-      } else {
-        why = posix::error_text(error);
       }
+      why = error != 0 ? posix::error_text(error)
+                       : "it closed the connection before it answered the hello: too many other "
+                         "connections may be waiting there, or another program has that port";
     }
     std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
   } while (Clock::now() < deadline);
-  throw Error(
-      ErrorCode::kDeadline, kNoPeer,
-      fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start), address,
-                  why,
-                  server == kNoPeer
-                      ? "start the process that serves it (the launcher), or correct KOLO_STORE"
-                      : "start rank 0, which serves it (a job that has failed is over: "
-                        "see its last output), or correct MASTER_ADDR and "
-                        "MASTER_PORT"));
+  throw Error(ErrorCode::kDeadline, kNoPeer,
+              fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start),
+                          address, why, what_to_do(host, server)));
 }
 
 }  // namespace kolo

@@ -1,10 +1,12 @@
 #include "transports/tcp/address.h"
 
 #include <fmt/format.h>
-#include <optional>
+#include <fmt/ranges.h>
+#include <sstream>
 
 #include "transports/base/address_text.h"
 #include "transports/error.h"
+#include "transports/posix/host/addresses.h"
 #include "transports/posix/host/identity.h"
 #include "transports/posix/socket.h"
 #include "transports/store/all_gather.h"
@@ -13,31 +15,15 @@ namespace kolo::tcp {
 
 namespace {
 
-// Local address on the route to `host`: the source address of a datagram. Sends nothing.
-std::optional<posix::Address> address_towards(const std::string& host) {
-  std::string why;
-  for (const auto& address : posix::resolve(host, 9, why)) {
-    const posix::Descriptor socket(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (socket.is_open() && ::connect(socket.get(), address.get(), address.length()) == 0) {
-      return posix::local_address(socket);
-    }
-  }
-  return std::nullopt;
-}
-
-// Chooses the address to publish. If this rank listens on one address only, publishes its number,
-// as its name may resolve differently on other hosts. A loopback address is the last choice: ranks
-// of this host do not need the published one, and other hosts cannot use a loopback address. (The
-// machine's own name, or "localhost" as the store's host, resolves to one.)
-std::string address_to_publish(const TcpSettings& settings, const posix::Address& bound) {
-  if (!settings.host.empty()) return bound.host();
-  // Any address behind the default route will do; this one is reserved for documentation.
-  for (const std::string& host :
-       {settings.rendezvous_host, std::string("192.0.2.1"), posix::host_name()}) {
-    const auto address = host.empty() ? std::nullopt : address_towards(host);
-    if (address && !address->is_loopback()) return address->host();
-  }
-  return "127.0.0.1";
+// The addresses to publish, the best first. If this rank listens on one address only, publishes its
+// number, as its name may resolve differently on other hosts. Ranks of this host need none of them.
+std::vector<std::string> addresses_to_publish(const TcpSettings& settings,
+                                              const posix::Address& bound) {
+  if (!settings.host.empty()) return {bound.host()};
+  std::vector<std::string> hosts =
+      posix::addresses_for_peers(settings.rendezvous_host, bound.family() == AF_INET6);
+  if (hosts.empty()) hosts.emplace_back("127.0.0.1");
+  return hosts;
 }
 
 void require_alike(const EndpointAddress& own, int rank, const EndpointAddress& theirs, int peer) {
@@ -57,20 +43,20 @@ void require_alike(const EndpointAddress& own, int rank, const EndpointAddress& 
 
 }  // namespace
 
-std::string EndpointAddress::address() const { return posix::host_and_port(host, port); }
+std::string EndpointAddress::address() const { return posix::host_and_port(hosts.front(), port); }
 
 std::string to_text(const EndpointAddress& address) {
-  return fmt::format("{}\n{} {} {} {} {} {}\n", address.identity, address.host, address.port,
-                     address.segment_bytes, address.lanes, to_text(address.token),
+  return fmt::format("{}\n{} {} {} {} {} {}\n", address.identity, fmt::join(address.hosts, ","),
+                     address.port, address.segment_bytes, address.lanes, to_text(address.token),
                      address.listens_on_all ? 1 : 0);
 }
 
 EndpointAddress address_from_text(const std::string& text, int rank) {
   auto stream = stream_of(text);
   EndpointAddress address;
-  std::string token;
+  std::string token, hosts;
   std::getline(stream, address.identity);
-  stream >> address.host >> address.port >> address.segment_bytes >> address.lanes >> token >>
+  stream >> hosts >> address.port >> address.segment_bytes >> address.lanes >> token >>
       address.listens_on_all;
   const auto parsed = token_from_text(token);
   if (!stream || !parsed) {
@@ -81,6 +67,8 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
             rank));
   }
   address.token = *parsed;
+  for (std::istringstream list(hosts); std::getline(list, hosts, ',');)
+    address.hosts.push_back(hosts);
   return address;
 }
 
@@ -89,7 +77,7 @@ std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
                                                 const posix::Address& bound) {
   EndpointAddress own;
   own.identity = posix::host_identity();
-  own.host = address_to_publish(settings, bound);
+  own.hosts = addresses_to_publish(settings, bound);
   own.port = bound.port();
   own.segment_bytes = settings.segment_bytes;
   own.lanes = settings.lanes;

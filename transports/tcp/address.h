@@ -14,8 +14,8 @@
 namespace kolo::tcp {
 
 struct EndpointAddress {
-  std::string identity;  // of its host: see posix/host/identity.h
-  std::string host;
+  std::string identity;            // of its host: see posix/host/identity.h
+  std::vector<std::string> hosts;  // numeric addresses, the best first; at least one
   std::uint16_t port = 0;
   std::size_t segment_bytes = 0;
   int lanes = 1;
@@ -23,7 +23,7 @@ struct EndpointAddress {
   bool listens_on_all = true;
   bool is_on_this_host = false;  // the reading rank's host; not published
 
-  std::string address() const;  // "10.0.0.2:40133": for messages
+  std::string address() const;  // of the best: "10.0.0.2:40133", for messages
 };
 
 // Text for the store, without is_on_this_host.

@@ -1,6 +1,7 @@
 #include "transports/tcp/listener.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -50,15 +51,32 @@ posix::Descriptor listen_in_range(const TcpSettings& settings, int rank) {
   }
 }
 
-posix::Address resolve(const EndpointAddress& address, int rank, int peer) {
-  const std::string host =
-      address.is_on_this_host && address.listens_on_all ? "127.0.0.1" : address.host;
+// The addresses to connect to. An address that this host has as well, such as a bridge of
+// containers, would lead back here.
+std::vector<posix::Address> resolve(const EndpointAddress& own, const EndpointAddress& theirs,
+                                    int rank, int peer) {
+  std::vector<std::string> hosts;
+  for (const std::string& host : theirs.hosts) {
+    if (theirs.is_on_this_host || std::ranges::find(own.hosts, host) == own.hosts.end())
+      hosts.push_back(host);
+  }
+  if (theirs.is_on_this_host && theirs.listens_on_all) hosts = {"127.0.0.1", "::1"};
+  if (hosts.empty()) hosts = theirs.hosts;
+  std::vector<posix::Address> addresses;
   std::string why;
-  const auto addresses = posix::resolve(host, address.port, why);
-  if (!addresses.empty()) return addresses.front();
+  for (const std::string& host : hosts) {
+    for (const posix::Address& address : posix::resolve(host, theirs.port, why))
+      addresses.push_back(address);
+  }
+  if (!addresses.empty()) return addresses;
   throw Error(ErrorCode::kUnavailable, peer,
-              fmt::format("rank {}: cannot resolve the tcp address '{}' of rank {}: {}", rank, host,
-                          peer, why));
+              fmt::format("rank {}: cannot resolve the tcp address '{}' of rank {}: {}", rank,
+                          hosts.front(), peer, why));
+}
+
+// This host has no such network, so the address says nothing about the peer.
+bool is_out_of_reach(int error) {
+  return error == EADDRNOTAVAIL || error == ENETUNREACH || error == EAFNOSUPPORT;
 }
 
 bool is_exhausted(int error) { return error == EMFILE || error == ENFILE; }
@@ -98,7 +116,8 @@ Listener::Listener(const TransportRequest& request, const TcpSettings& settings,
   watch_.add(timer_.descriptor(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
   peer_addresses_ = exchange_addresses(request, settings_, posix::local_address(listener_));
   for (int peer = 0; peer < size_; ++peer)
-    addresses_.push_back(resolve(peer_addresses_[static_cast<std::size_t>(peer)], rank_, peer));
+    addresses_.push_back(resolve(address_of(rank_), address_of(peer), rank_, peer));
+  best_.resize(addresses_.size());
 }
 
 void Listener::call(int peer, std::uint32_t lane, When when) {
@@ -112,12 +131,15 @@ void Listener::call(int peer, std::uint32_t lane, When when) {
   calls_.back().peer = peer;
   calls_.back().lane = lane;
   calls_.back().next_try = when == When::kNow ? now : now + kSenderComesWithin;
+  calls_.back().address = best_[static_cast<std::size_t>(peer)];
+  calls_.back().why.resize(addresses_of(peer));
 }
 
 void Listener::call_again(int peer) {
   call(peer, 0, When::kIfNobodyComes);
   for (Call& call : calls_) {
-    if (call.peer == peer && call.lane == 0) call.why = fmt::format("it {}", kOtherProgram);
+    if (call.peer == peer && call.lane == 0)
+      call.why[call.address] = fmt::format("it {}", kOtherProgram);
   }
   set_alarm();
 }
@@ -130,7 +152,12 @@ void Listener::wake_at(Clock::time_point time) {
 void Listener::set_alarm() {
   auto next = Clock::time_point::max();
   for (const Call& call : calls_) {
-    if (!call.is_done && !call.socket.is_open()) next = std::min(next, call.next_try);
+    if (call.is_done) continue;
+    if (!call.socket.is_open()) {
+      next = std::min(next, call.next_try);
+    } else if (addresses_of(call.peer) > 1) {
+      next = std::min(next, call.started + kAddressTakes);
+    }
   }
   for (const auto time : wakes_) next = std::min(next, time);
   if (next != Clock::time_point::max() && next != alarm_) timer_.set(alarm_ = next);
@@ -227,8 +254,9 @@ void Listener::greet(UnknownClient& unknown_client) {
 
 void Listener::start(Call& call) {
   call.has_tried = true;
+  call.started = Clock::now();
   const auto connect = [&] {
-    return posix::start_connecting(addresses_[static_cast<std::size_t>(call.peer)],
+    return posix::start_connecting(addresses_[static_cast<std::size_t>(call.peer)][call.address],
                                    settings_.buffer_bytes);
   };
   call.socket = connect();
@@ -238,7 +266,7 @@ void Listener::start(Call& call) {
   }
   if (!call.socket.is_open()) {
     if (is_exhausted(errno) && call.lane == 0) throw_exhausted(errno);
-    return retry(call, posix::error_text(errno));
+    return fail(call, errno);
   }
   if (errno != 0 && errno != EINPROGRESS) return fail(call, errno);
   prepare(call.socket, call.peer);
@@ -247,13 +275,21 @@ void Listener::start(Call& call) {
 
 void Listener::advance(Call& call) {
   pollfd watched{call.socket.get(), POLLOUT, 0};
-  if (::poll(&watched, 1, 0) <= 0) return;
+  if (::poll(&watched, 1, 0) <= 0) {
+    const bool has_more = addresses_of(call.peer) > 1;
+    if (has_more && Clock::now() - call.started >= kAddressTakes) fail(call, ETIMEDOUT);
+    return;
+  }
   if (const int error = posix::connect_result(call.socket)) return fail(call, error);
   // The peer drops connections that are slow to send their hello.
-  if (has_hung_up(call.socket)) return retry(call, fmt::format("it {}", kOtherProgram));
+  if (has_hung_up(call.socket)) {
+    call.is_in_doubt = true;
+    return try_next(call, fmt::format("it {}", kOtherProgram));
+  }
   posix::Descriptor socket = std::move(call.socket);
   const int number = socket.get();
   const int peer = call.peer;
+  best_[static_cast<std::size_t>(peer)] = call.address;
   call.is_done = true;
   // Before take(), as the owner may close the socket at once.
   watch_.change(number, kAnyEvent, static_cast<std::uint64_t>(peer));
@@ -261,10 +297,29 @@ void Listener::advance(Call& call) {
 }
 
 void Listener::fail(Call& call, int error) {
+  call.is_refused |= error == ECONNREFUSED;
+  call.is_in_doubt |= error != ECONNREFUSED && !is_out_of_reach(error);
+  try_next(call, posix::error_text(error));
+}
+
+void Listener::try_next(Call& call, std::string why) {
+  call.socket.close();
+  call.why[call.address] = std::move(why);
+  call.address = (call.address + 1) % addresses_of(call.peer);
+  call.next_try = Clock::now();
+  if (++call.tried == addresses_of(call.peer)) end_round(call);
+}
+
+// A rank listens as long as its transport lives: if all its addresses refuse, it has ended.
+void Listener::end_round(Call& call) {
   const auto now = Clock::now();
-  retry(call, posix::error_text(error));
-  if (error != ECONNREFUSED) call.refused_since = {};
-  if (error != ECONNREFUSED || call.is_done) return;
+  const bool is_refused = call.is_refused && !call.is_in_doubt;
+  call.tried = 0;
+  call.is_refused = call.is_in_doubt = false;
+  call.is_done = call.lane > 0;  // extra lanes are optional, so they are not retried
+  call.next_try = now + kRetryEvery;
+  if (!is_refused) call.refused_since = {};
+  if (!is_refused || call.is_done) return;
   if (call.refused_since == Clock::time_point{}) call.refused_since = now;
   // Data that the peer sent before its end may still arrive.
   const bool is_near = address_of(call.peer).is_on_this_host;
@@ -277,13 +332,6 @@ void Listener::fail(Call& call, int error) {
               : "the connection is refused: its process has ended (look at its last output), or a "
                 "firewall refuses it (open its port, KOLO_TCP_PORTS), or the address leads to "
                 "another machine (set KOLO_TCP_HOST there to an address that can be reached)");
-}
-
-void Listener::retry(Call& call, std::string why) {
-  call.socket.close();
-  call.is_done = call.lane > 0;  // extra lanes are optional, so they are not retried
-  call.why = std::move(why);
-  call.next_try = Clock::now() + kRetryEvery;
 }
 
 // --- both ---
@@ -301,14 +349,19 @@ void Listener::prepare(const posix::Descriptor& socket, int peer) const {
 }
 
 std::string Listener::why_unconnected(int peer) const {
-  const EndpointAddress& address = address_of(peer);
   for (const Call& call : calls_) {
-    if (call.peer == peer && !call.is_done)
-      return fmt::format(
-          "no tcp connection to rank {} at {} was made ({}): check for a firewall between the "
-          "hosts, or set KOLO_TCP_HOST and KOLO_TCP_PORTS to an address and ports that can be "
-          "reached",
-          peer, address.address(), call.why);
+    if (call.peer != peer || call.is_done) continue;
+    std::vector<std::string> tried;
+    const auto& addresses = addresses_[static_cast<std::size_t>(peer)];
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      tried.push_back(fmt::format("{} ({})",
+                                  posix::host_and_port(addresses[i].host(), addresses[i].port()),
+                                  call.why[i].empty() ? "no answer yet" : call.why[i]));
+    }
+    return fmt::format(
+        "no tcp connection to rank {} was made, at {}: check for a firewall between the hosts, or "
+        "set KOLO_TCP_HOST and KOLO_TCP_PORTS to an address and ports that can be reached",
+        peer, fmt::join(tried, ", "));
   }
   return "";
 }

@@ -9,8 +9,10 @@
 // oldest is dropped. Both ranks of a pair may connect at once: the channel handles the two
 // connections.
 //
-// A connection has no timeout of its own. It is tried again until the operation that needs it ends,
-// by its own timeout (KOLO_TIMEOUT_MS).
+// A peer may have several addresses. They are tried in turn, each for kAddressTakes at most; the
+// one that led to a connection is tried first from then on. The token in the hello makes it safe to
+// reach another machine by mistake. A connection has no timeout of its own. It is tried again until
+// the operation that needs it ends, by its own timeout (KOLO_TIMEOUT_MS).
 //
 // Only the constructor blocks: it waits for the addresses of all ranks.
 #pragma once
@@ -33,6 +35,7 @@
 namespace kolo::tcp {
 
 inline constexpr std::chrono::milliseconds kSenderComesWithin{100};
+inline constexpr std::chrono::milliseconds kAddressTakes{1000};  // if there are more
 
 // Owner of a pair's connections: a channel.
 class ConnectionOwner {
@@ -99,9 +102,15 @@ class Listener {
     std::uint32_t lane = 0;
     Clock::time_point next_try;
     posix::Descriptor socket;  // while it is connecting
+    Clock::time_point started;
     bool has_tried = false;
-    Clock::time_point refused_since{};
-    std::string why = "no answer yet";
+    // A round tries each address of the peer once.
+    std::size_t address = 0;   // tried now, or next
+    std::size_t tried = 0;     // addresses of this round
+    bool is_refused = false;   // by an address of this round
+    bool is_in_doubt = false;  // an address of this round gave neither a connection nor a refusal
+    std::vector<std::string> why;       // of each address: the last failure; empty: not known
+    Clock::time_point refused_since{};  // all addresses
     bool is_done = false;
   };
 
@@ -115,7 +124,11 @@ class Listener {
   void start(Call& call);
   void advance(Call& call);
   void fail(Call& call, int error);
-  void retry(Call& call, std::string why);
+  void try_next(Call& call, std::string why);
+  void end_round(Call& call);
+  std::size_t addresses_of(int peer) const {
+    return addresses_[static_cast<std::size_t>(peer)].size();
+  }
   void prepare(const posix::Descriptor& socket, int peer) const;
   [[noreturn]] void throw_exhausted(int error) const;
 
@@ -130,7 +143,8 @@ class Listener {
   bool is_waited_for_ = false;
   bool has_left_some_ = false;  // connections left to accept in the next look()
   std::vector<EndpointAddress> peer_addresses_;
-  std::vector<posix::Address> addresses_;
+  std::vector<std::vector<posix::Address>> addresses_;  // of each peer
+  std::vector<std::size_t> best_;                       // of each peer: the address that works
   std::vector<ConnectionOwner*> owners_;
   std::deque<Call> calls_;                     // an owner may add one while another is in use
   std::deque<UnknownClient> unknown_clients_;  // oldest first

@@ -26,8 +26,7 @@
 namespace kolo {
 
 struct TcpSettings {
-  std::string host;  // address to listen on and to publish; empty: listen on all addresses, and
-                     // publish the one on the route to the store
+  std::string host;            // address to listen on and to publish; empty: all of this host
   std::uint16_t port_low = 0;  // to listen on; 0: the kernel chooses
   std::uint16_t port_high = 0;
   std::string congestion;  // empty: as above; "system": the system's default
@@ -41,8 +40,7 @@ struct TcpSettings {
 
   std::size_t segment_bytes = 256 * 1024;
   std::size_t longest_segment_bytes = 0;  // for long fat networks; 0: segment_bytes
-  std::string
-      rendezvous_host;  // the route to it chooses the address to publish; empty: the default route
+  std::string rendezvous_host;  // the address on the route to it is published first; may be empty
 };
 
 TcpSettings tcp_settings(const Settings& settings);

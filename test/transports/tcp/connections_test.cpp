@@ -158,7 +158,7 @@ TEST_CASE("the error for an unreachable rank gives the reason and the possible c
   REQUIRE(channel.send(data));
   CHECK_FALSE(channel.is_connected());
   CHECK_THAT(channel.why_unconnected(),
-             ContainsSubstring("no tcp connection to rank 0 at " + address + " was made") &&
+             ContainsSubstring("no tcp connection to rank 0 was made, at " + address) &&
                  ContainsSubstring("KOLO_TCP_HOST"));
   CHECK_THAT(loss_in(*rank_1, [&] { return channel.is_drained(); }),
              ContainsSubstring("rank 1: cannot connect to rank 0 at " + address + " (tcp)") &&

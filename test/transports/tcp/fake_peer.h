@@ -85,13 +85,14 @@ class FakePeer {
     std::string token;
     std::getline(address, line);
     address >> host_ >> port_ >> segment >> lanes >> token;
+    host_ = host_.substr(0, host_.find(','));
     if (real == 0) token_ = tcp::token_from_text(token).value();
   }
 
   Transport& transport() { return *transport_; }
   Channel& channel() { return transport_->channel(1 - real_); }
 
-  // The address that the real rank has published.
+  // The first address that the real rank has published.
   const std::string& host() const { return host_; }
 
   // Ends the real rank.

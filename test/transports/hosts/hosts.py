@@ -1,0 +1,98 @@
+"""Several hosts on this machine: network namespaces that are joined by Ethernet networks. Needs root, unshare, nsenter and ip.
+
+    enter_private_namespaces()            # first: nothing made afterwards outlives this process
+    network = Hosts()
+    a = network.host("a")
+    network.join(a, "net1", "10.9.0.1/24")            # the device eth0
+    network.join(a, "net2", "172.17.0.1/16", "docker0")
+    ranks = [a.start(["program"], RANK="0"), ...]
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+INSIDE = "KOLO_TEST_INSIDE_NAMESPACES"
+LOOPBACK = "127.0.0.1 localhost\n::1 localhost\n"
+
+
+def enter_private_namespaces():
+    """Starts this program again, in mount, process-id and network namespaces of its own. Exits with 77 where that is not possible."""
+    if os.environ.get(INSIDE):
+        subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+        os.mkdir("/run/netns")
+        return
+    words = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    try:
+        can = subprocess.run([*words, "ip", "link", "add", "type", "bridge"], capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        can = subprocess.CompletedProcess(words, 1, "", str(error))
+    if can.returncode != 0:
+        print(f"skipped: network namespaces cannot be made here: {can.stderr.strip()}")
+        sys.exit(77)
+    os.execvpe(words[0], [*words, sys.executable, *sys.argv], os.environ | {INSIDE: "1"})
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+
+class Host:
+    """One host. `names`: the content of its /etc/hosts."""
+
+    def __init__(self, name, names):
+        self.name = name
+        self.folder = tempfile.TemporaryDirectory()
+        (Path(self.folder.name) / "hosts").write_text(names or LOOPBACK)
+        ip("netns", "add", name)
+        ip("-n", name, "link", "set", "lo", "up")
+
+    def ip(self, *words):
+        ip("-n", self.name, *words)
+
+    def start(self, command, **environment):
+        """A process on this host; its output and errors are one text."""
+        inside = 'mount --bind "$0/hosts" /etc/hosts && hostname "$1" && shift && exec "$@"'
+        words = ["nsenter", f"--net=/run/netns/{self.name}", "unshare", "--mount", "--uts"]
+        words += ["sh", "-c", inside, self.folder.name, self.name, *map(str, command)]
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("KOLO_")}
+        return subprocess.Popen(
+            words, env=clean | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL
+        )
+
+
+class Hosts:
+    """Hosts and the networks between them."""
+
+    ends = 0  # also of networks that the kernel has not removed yet
+
+    def __init__(self):
+        self.hosts = []
+        self.networks = set()
+
+    def host(self, name, names=None):
+        self.hosts.append(Host(name, names))
+        return self.hosts[-1]
+
+    def join(self, host, network, *addresses, device="eth0"):
+        """Connects a device of the host to a network; an address is as in 10.9.0.1/24 or fd00::1/64."""
+        if network not in self.networks:
+            self.networks.add(network)
+            ip("link", "add", network, "type", "bridge")
+            ip("link", "set", network, "up")
+        Hosts.ends += 1
+        end = f"end{Hosts.ends}"
+        ip("link", "add", end, "type", "veth", "peer", "name", device, "netns", host.name)
+        ip("link", "set", end, "master", network, "up")
+        for address in addresses:
+            host.ip("address", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
+        host.ip("link", "set", device, "up")
+
+    def end(self):
+        for host in self.hosts:
+            ip("netns", "delete", host.name)
+            host.folder.cleanup()
+        for network in self.networks:
+            ip("link", "delete", network)

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Ranks on several hosts find each other without settings: the store's address, and the addresses that ranks publish.
+
+  hosts_test.py SUM_IN_PROCESSES [test...]
+"""
+
+import sys
+import time
+import unittest
+
+from hosts import Hosts, enter_private_namespaces
+
+PROGRAM = ""
+PORT = "29500"
+PATIENCE_S = 60
+GOOD = "the average is"
+
+
+def end_all(ranks):
+    """Exit codes and outputs of all ranks, in order."""
+    ended = [(process, process.communicate(timeout=PATIENCE_S)[0]) for process in ranks]
+    return [(process.returncode, output) for process, output in ended]
+
+
+class OnHosts(unittest.TestCase):
+    def setUp(self):
+        self.network = Hosts()
+        self.addCleanup(self.network.end)
+
+    def start(self, hosts, **environment):
+        """One rank per host. MASTER_ADDR and MASTER_PORT unless a store is given."""
+        if "KOLO_STORE" not in environment:
+            environment = {"MASTER_PORT": PORT} | environment
+        size = str(len(hosts))
+        return [
+            host.start([PROGRAM], RANK=str(rank), WORLD_SIZE=size, **environment) for rank, host in enumerate(hosts)
+        ]
+
+    def require_good(self, ranks):
+        for code, output in end_all(ranks):
+            self.assertEqual(code, 0, output)
+            self.assertIn(GOOD, output)
+
+    def two_hosts(self, names=None):
+        """Two hosts on one network, without a default route."""
+        hosts = [self.network.host("host1", names), self.network.host("host2", names)]
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"10.9.0.{number}/24")
+        return hosts
+
+
+class Store(OnHosts):
+    def test_the_store_is_reached_where_the_own_name_is_a_loopback_address(self):
+        hosts = [
+            self.network.host("host1", "127.0.0.1 localhost\n127.0.1.1 host1\n"),  # as Debian installs it
+            self.network.host("host2", "127.0.0.1 localhost\n10.9.0.1 host1\n"),
+        ]
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"10.9.0.{number}/24")
+        self.require_good(self.start(hosts, MASTER_ADDR="host1"))
+
+    def test_localhost_as_the_address_for_another_host_is_explained(self):
+        ranks = self.start(self.two_hosts(), MASTER_ADDR="localhost", KOLO_TIMEOUT_MS="1000")
+        (_, _), (code, output) = end_all(ranks)
+        self.assertNotEqual(code, 0)
+        self.assertIn("localhost is this host, host2, and rank 0 may run on another one", output)
+
+    def test_a_name_that_does_not_resolve_fails_by_the_deadline(self):
+        host = self.network.host("host1")
+        began = time.monotonic()
+        ranks = [host.start([PROGRAM], RANK="1", WORLD_SIZE="2", MASTER_ADDR="nowhere.example", MASTER_PORT=PORT, KOLO_TIMEOUT_MS="1000")]
+        ((code, output),) = end_all(ranks)
+        self.assertNotEqual(code, 0)
+        self.assertIn("nowhere.example", output)
+        self.assertLess(time.monotonic() - began, 30)  # not measured, but no wait for name servers
+
+
+class Addresses(OnHosts):
+    def file_store(self):
+        return f"file:/run/store-{self.id()}"
+
+    def test_without_a_default_route_ranks_publish_the_address_of_their_interface(self):
+        self.require_good(self.start(self.two_hosts(), KOLO_STORE=self.file_store()))
+
+    def test_bridges_of_containers_are_the_last_choice(self):
+        hosts = self.two_hosts()
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, f"inside{number}", "172.17.0.1/16", device="docker0")
+            host.ip("route", "add", "default", "via", "172.17.0.9", "dev", "docker0")
+        self.require_good(self.start(hosts, KOLO_STORE=self.file_store()))
+
+    def test_ranks_try_all_addresses_of_a_peer(self):
+        hosts = self.two_hosts()
+        for number, host in enumerate(hosts, 1):  # the first interface leads nowhere, and answers nothing
+            self.network.join(host, f"apart{number}", f"10.{number}.0.1/24", device="first")
+            host.ip("route", "add", "default", "via", f"10.{number}.0.9", "dev", "first")
+        self.require_good(self.start(hosts, KOLO_STORE=self.file_store()))
+
+    def test_a_network_of_version_6_alone_is_enough(self):
+        hosts = [self.network.host("host1", "::1 localhost\n"), self.network.host("host2", "::1 localhost\n")]
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"fd00::{number}/64")
+            host.ip("address", "flush", "dev", "lo", "scope", "host")
+            host.ip("address", "add", "::1/128", "dev", "lo")
+        self.require_good(self.start(hosts, MASTER_ADDR="fd00::1"))
+        self.require_good(self.start([hosts[0], hosts[0]], MASTER_ADDR="::1", MASTER_PORT="29501", KOLO_TRANSPORT="tcp"))
+        self.require_good(self.start([hosts[0], hosts[0]], MASTER_ADDR="[::1]", MASTER_PORT="29502", KOLO_TRANSPORT="tcp"))
+        self.require_good(self.start(hosts, KOLO_STORE=self.file_store()))
+
+    def test_every_address_that_was_tried_is_in_the_message(self):
+        hosts = self.two_hosts()
+        hosts[0].ip("route", "add", "prohibit", "10.9.0.2")  # as a firewall that rejects
+        hosts[1].ip("route", "add", "blackhole", "10.9.0.1")  # as one that drops
+        ranks = self.start(hosts, KOLO_STORE=self.file_store(), KOLO_TIMEOUT_MS="1000")
+        for code, output in end_all(ranks):
+            self.assertNotEqual(code, 0)
+            self.assertIn("no tcp connection to rank", output)
+            self.assertIn("10.9.0.", output)
+            self.assertIn("firewall", output)
+
+
+if __name__ == "__main__":
+    enter_private_namespaces()
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

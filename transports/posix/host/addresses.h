@@ -1,0 +1,23 @@
+// Addresses by which other hosts may reach this one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kolo::posix {
+
+inline constexpr std::size_t kMostHostAddresses = 8;
+
+// Numeric addresses of the interfaces that are up, the best first, at most kMostHostAddresses:
+//
+//   1. the local address on the route to `rendezvous_host`, by which the other ranks came
+//   2. the local address on the default route
+//   3. the other ones, IPv4 before IPv6
+//   4. bridges of containers and virtual machines, and IPv4 link-local addresses
+//
+// Without loopback addresses, which mean another host elsewhere, and without IPv6 link-local ones,
+// which need the interface's name there. Empty if there are no others. `rendezvous_host`: a name or
+// an address, or empty. `has_v6`: list IPv6 addresses, too.
+std::vector<std::string> addresses_for_peers(const std::string& rendezvous_host, bool has_v6);
+
+}  // namespace kolo::posix
