@@ -32,7 +32,7 @@ bool may_lend(const Schedule& schedule, const Step& asking) {
   });
 }
 
-// Index of the earlier kSendForAnswer whose segments `answered` (a kReceiveAnswer) reads back.
+// Index of the kSendForAnswer whose segments `answered` (a kReceiveAnswer) reads back.
 // `likely` is tried first, which avoids the search if a chunk has only one.
 std::size_t question_of(const Schedule& schedule, const Step& answered, std::size_t likely) {
   const auto asks = [&](const Step& step) {
@@ -105,16 +105,20 @@ void Executor::compile(std::span<Channel* const> channels) {
     if (step.kind == StepKind::kSendForAnswer) asked[data] = i;
     if (sends_segment(step.kind)) line.out_index = index_of(out_, outs, step.to, line.to);
     if (receives_segment(step.kind)) line.in_index = index_of(in_, ins, step.from, line.from);
-    if (step.kind == StepKind::kReceiveAnswer) {
-      line.question = question_of(schedule_, step, asked[data]);
-      line.out_index = lines_[line.question].out_index;
-    }
     if (step.kind != StepKind::kSend && sends_from_memory(step) && !line.must_copy) {
       const std::size_t zero_copy = std::min(line.to->capabilities().zero_copy_bytes,
                                              line.from->capabilities().zero_copy_bytes);
       line.is_direct = zero_copy <= line.to->capabilities().preferred_segment_bytes;
     }
     lines_.push_back(line);
+  }
+  // In the list the answer may stand before the question: it belongs to an earlier turn then.
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    const Step& step = schedule_.steps[i];
+    if (step.kind != StepKind::kReceiveAnswer) continue;
+    const auto data = static_cast<std::size_t>(step.chunk * schedule_.slices + step.slice);
+    lines_[i].question = question_of(schedule_, step, asked[data]);
+    lines_[i].out_index = lines_[lines_[i].question].out_index;
   }
   find_uncached();
   int credit = std::numeric_limits<int>::max();
