@@ -238,9 +238,9 @@ class Communicator {
                        const ServerPlan& plan, ServerUpdate update = {},
                        const CallOptions& call = {});
 
-  // The two halves of push_pull. push: workers give `in` and wait for no answer. Server i's `out`
-  // gets chunk i of the reduction after `update`: chunk_count(count, servers, i) elements. pull:
-  // server i gives chunk i as `in`, and workers get `out`. The side of all workers (push's `in`,
+  // The two halves of push_pull. push: workers give `in` and wait for no answer. A server's `out`
+  // gets its share of the reduction after `update`: share_of(plan, rank, size, count). pull: a
+  // server gives its share as `in`, and workers get `out`. The side of all workers (push's `in`,
   // pull's `out`) has the same count on every rank; dedicated servers pass null memory there. The
   // other side is empty on ranks that are not servers: {}. With a server in every rank, both work
   // in place as reduce_scatter and all_gather do. A worker's push is done once its memory may be

@@ -52,13 +52,34 @@ struct CommunicatorOptions {
   std::shared_ptr<const RankDevice> device = {};
 };
 
-// The servers of push_pull, push and pull. All other ranks are workers. With `everywhere`, every
-// rank is both server and worker.
+// The servers of push_pull, push and pull. All other ranks are workers. With `everywhere`, they are
+// servers too: every rank if `servers` is empty. The same on every rank.
+//
+// The data is cut into equal parts (chunk_begin() in schedule.h). Each server holds consecutive
+// parts, in the order of `servers`, then of the other ranks.
 struct ServerPlan {
   bool everywhere = false;
-  std::vector<int>
-      servers;  // dedicated server ranks, which do not work; server i holds chunk i of every push
+  std::vector<int> servers;     // dedicated server ranks, which do not work
+  std::vector<int> parts = {};  // how many parts each server holds, at least 1; empty: one each
+
+  friend bool operator==(const ServerPlan&, const ServerPlan&) = default;
 };
+
+// The elements that one server holds of an operation.
+struct ServerShare {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+// The share of `rank` of `count` elements; no elements if it does not serve.
+// std::invalid_argument: `parts` does not have one positive number for each server.
+ServerShare share_of(const ServerPlan& plan, int rank, int size, std::size_t count);
+
+// Plan in which all `size` ranks send and receive the same: dedicated `servers`, and a smaller
+// server in each of the n = size - servers.size() workers. With k dedicated servers a rank sends
+// 2n(n - 1) / (n^2 + kn - 2k) of the data. From k = n on the dedicated servers alone serve. Source:
+// Jiang et al., OSDI 2020 (BytePS). std::invalid_argument: fewer than two workers.
+ServerPlan balanced_plan(std::vector<int> servers, int size);
 
 // Update function of a server. Called once for each piece of the server's chunk, as soon as the
 // piece is complete. `first` is the index of its first element in the whole operation. `sums` holds

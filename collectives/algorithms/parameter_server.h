@@ -13,22 +13,24 @@ struct ParameterServerRequest {
   int rank = 0;
   int size = 1;
   bool can_answer = false;
-  bool has_update = false;     // of a push: an update changes the complete sums
-  std::vector<int> servers;    // server i holds chunk i
-  bool servers_work = false;   // servers are workers too; then `servers` lists every rank
-  bool in_rank_order = false;  // a working server adds its share in rank order, not first
+  bool has_update = false;      // of a push: an update changes the complete sums
+  std::vector<int> servers;     // in the order of their chunks
+  bool servers_work = false;    // servers are workers too; then `servers` lists every rank
+  int dedicated = 0;            // with servers_work: the first servers, which do not work
+  std::vector<int> parts = {};  // chunks of each server; empty: one each
+  bool in_rank_order = false;   // a working server adds its share in rank order, not first
 };
 
-// Workers: input and output of `count` elements in servers.size() chunks. Dedicated servers:
-// neither. std::invalid_argument: a server is out of range or named twice, or there is no server or
-// no worker.
+// Workers: input and output of `count` elements in one chunk for each part. Dedicated servers:
+// neither. std::invalid_argument: a server is out of range, named twice or without a part, or there
+// is no server or no worker.
 Schedule parameter_server_push_pull(const ParameterServerRequest& request);
 
-// Workers give `count` elements; server i gets chunk i of the reduction. Ignores `can_answer`.
+// Workers give `count` elements; a server gets its chunks of the reduction. Ignores `can_answer`.
 // Throws as parameter_server_push_pull does.
 Schedule parameter_server_push(const ParameterServerRequest& request);
 
-// Server i gives chunk i; workers get `count` elements. Ignores `can_answer`, `has_update` and
+// A server gives its chunks; workers get `count` elements. Ignores `can_answer`, `has_update` and
 // `in_rank_order`. Throws as parameter_server_push_pull does.
 Schedule parameter_server_pull(const ParameterServerRequest& request);
 

@@ -18,8 +18,10 @@ namespace kolo {
 
 class Executor;
 
-// A key has no room for a list of servers, so only "a server in every rank" is cacheable.
-inline bool is_cacheable(const ServerPlan& plan) { return plan.everywhere && plan.servers.empty(); }
+// A key has no room for lists, so only "an equal server in every rank" is cacheable.
+inline bool is_cacheable(const ServerPlan& plan) {
+  return plan.everywhere && plan.servers.empty() && plan.parts.empty();
+}
 
 // The direction of operations that are not messages.
 inline constexpr std::size_t kNoDirection = static_cast<std::size_t>(-1);

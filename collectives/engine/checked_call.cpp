@@ -133,14 +133,7 @@ Call barrier(const CallOptions& options) {
 
 namespace {
 
-void require_choice(const Call& call, const ServerPlan& plan) {
-  if (plan.everywhere && !plan.servers.empty()) {
-    reject(call,
-           "the plan lists servers, but also makes every rank a server; use only one of these");
-  }
-}
-
-// What a rank is to a plan, and where its chunk lies, if it serves one.
+// What a rank is to a plan, and where its share lies, if it serves.
 struct Role {
   bool works = true;
   bool serves = false;
@@ -149,19 +142,16 @@ struct Role {
 };
 
 Role role_of(Caller who, const ServerPlan& plan, std::size_t count) {
-  const auto found = std::ranges::find(plan.servers, who.rank);
-  const bool is_named = found != plan.servers.end();
-  if (!is_named && !plan.everywhere) return {};
-  const int chunks = is_named ? static_cast<int>(plan.servers.size()) : who.size;
-  const int chunk = is_named ? static_cast<int>(found - plan.servers.begin()) : who.rank;
-  return {!is_named, true, chunk_begin(count, chunks, chunk), chunk_count(count, chunks, chunk)};
+  const ServerShare share = share_of(plan, who.rank, who.size, count);
+  const bool is_named = std::ranges::find(plan.servers, who.rank) != plan.servers.end();
+  return {!is_named, is_named || plan.everywhere, share.begin, share.count};
 }
 
-// The buffer `name` of a server holds its chunk.
+// The buffer `name` of a server holds its share.
 void require_share(const Call& call, Caller who, const Role& role, std::string_view name,
                    std::size_t given, std::size_t all) {
   if (!role.serves || given == role.count) return;
-  reject(call, fmt::format("rank {} of {}: this server's chunk of {} elements has {}, but '{}' has "
+  reject(call, fmt::format("rank {} of {}: this server's share of {} elements has {}, but '{}' has "
                            "{}: pass a buffer of that length",
                            who.rank, who.size, all, role.count, name, given));
 }
@@ -171,7 +161,6 @@ void require_share(const Call& call, Caller who, const Role& role, std::string_v
 Call push_pull(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
                const CallOptions& options) {
   Call call = begin(Collective::kPushPull, in.count, {in, op, options});
-  require_choice(call, plan);
   take_op(call, op.op());
   call.servers = &plan;
   if (std::ranges::find(plan.servers, who.rank) == plan.servers.end()) {
@@ -186,10 +175,9 @@ Call push_pull(Caller who, ConstBuffer in, Buffer out, Reduction op, const Serve
 Call push(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan& plan,
           const CallOptions& options) {
   Call call = begin(Collective::kPush, in.count, {in, op, options});
-  require_choice(call, plan);
   take_op(call, op.op());
   call.servers = &plan;
-  const Role role = role_of(who, plan, in.count);
+  const Role role = role_of(who, plan, call.count);
   if (!role.works && in.data != nullptr)
     reject(call, "a dedicated server gives no data: pass null for 'in'");
   if (!role.serves && out.data != nullptr)
@@ -204,9 +192,8 @@ Call push(Caller who, ConstBuffer in, Buffer out, Reduction op, const ServerPlan
 Call pull(Caller who, ConstBuffer in, Buffer out, const ServerPlan& plan,
           const CallOptions& options) {
   Call call = begin(Collective::kPull, out.count, {out, options});
-  require_choice(call, plan);
   call.servers = &plan;
-  const Role role = role_of(who, plan, out.count);
+  const Role role = role_of(who, plan, call.count);
   if (!role.serves && in.data != nullptr)
     reject(call, "a worker that is not a server gives no data: pass null for 'in'");
   if (!role.works && out.data != nullptr)

@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
 #include "collectives/algorithms/algorithm_table.h"
+#include "collectives/server_plan.h"
 #include "transports/base/staged.h"
 
 namespace kolo {
 namespace {
-
-bool is_same(const ServerPlan& one, const ServerPlan& other) {
-  return one.everywhere == other.everywhere && one.servers == other.servers;
-}
 
 // FNV-1a, folded.
 template <typename Numbers>
@@ -50,7 +46,12 @@ bool goes_straight(const Schedule& schedule) {
 }  // namespace
 
 std::uint64_t hash(const ServerPlan& plan) {
-  return hash(kHashBasis ^ static_cast<std::uint64_t>(plan.everywhere), plan.servers);
+  const std::uint64_t basis = kHashBasis ^ static_cast<std::uint64_t>(plan.everywhere);
+  if (plan.parts.empty()) return hash(basis, plan.servers);
+  std::vector<int> numbers = plan.servers;
+  numbers.push_back(-1);  // separates ranks from parts
+  numbers.insert(numbers.end(), plan.parts.begin(), plan.parts.end());
+  return hash(basis, numbers);
 }
 
 std::uint64_t hash(std::span<const std::size_t> lengths) { return hash(kHashBasis, lengths); }
@@ -88,7 +89,7 @@ Executor& PlanCache::find(const Key& key) {
   for (const Plan& plan : plans_) {
     if (plan.algorithm == key.algorithm && plan.root == key.root && plan.peer == key.peer &&
         plan.has_update == key.has_update && plan.can_answer == can_answer &&
-        is_same(plan.servers, servers)) {
+        plan.servers == servers) {
       return *plan.executor;
     }
   }
@@ -103,18 +104,9 @@ Schedule PlanCache::write(const Key& key) const {
   PlanRequest request;
   const int size = static_cast<int>(channels_.size());
   request.ranks = {rank_, size, key.root, key.peer, answers(key), hosts_};
-  request.servers.rank = rank_;
-  request.servers.size = size;
+  if (key.servers != nullptr) request.servers = request_of(*key.servers, rank_, size);
   request.servers.can_answer = answers(key);
   request.servers.has_update = key.has_update;
-  if (key.servers != nullptr) {
-    request.servers.servers = key.servers->servers;
-    request.servers.servers_work = key.servers->everywhere;
-  }
-  if (request.servers.servers_work) {
-    request.servers.servers.resize(channels_.size());
-    std::iota(request.servers.servers.begin(), request.servers.servers.end(), 0);
-  }
   return algorithms()[key.algorithm].write(request);
 }
 

@@ -451,7 +451,7 @@ class World {
       case Collective::kAllToAll:
         return element.chunk - size_;
       case Collective::kPull:
-        return options_.servers.empty() ? element.chunk : options_.servers[index(element.chunk)];
+        return giver_of(ranks_, element.chunk);
       default:
         return element.chunk;  // gather, all_gather: its owner
     }

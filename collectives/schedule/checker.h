@@ -45,7 +45,7 @@ struct CheckOptions {
   // evenly.
   std::vector<std::vector<std::size_t>> lengths = {};
   bool has_update = false;        // push, push_pull: the result must be updated
-  std::vector<int> servers = {};  // push, pull: dedicated servers; server i has chunk i
+  std::vector<int> servers = {};  // push_pull, push, pull: dedicated servers, which do not work
 };
 
 struct CheckReport {

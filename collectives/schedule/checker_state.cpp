@@ -12,6 +12,14 @@ bool is_server(const CheckOptions& options, int rank) {
   return std::find(options.servers.begin(), options.servers.end(), rank) != options.servers.end();
 }
 
+int giver_of(std::span<const Rank> ranks, int chunk) {
+  const auto gives = [chunk](const Rank& rank) {
+    const ChunkRange& held = rank.schedule->input;
+    return chunk >= held.first && chunk < held.first + held.count;
+  };
+  return static_cast<int>(std::ranges::find_if(ranks, gives) - ranks.begin());
+}
+
 std::string to_string(const Element& element) {
   return fmt::format("{} of chunk {}", element.offset, element.chunk);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,6 +110,9 @@ class Queues {
 Rank make_rank(const Schedule& schedule, int size, const CheckOptions& options);
 
 bool is_server(const CheckOptions& options, int rank);
+
+// The first rank with this chunk in its input.
+int giver_of(std::span<const Rank> ranks, int chunk);
 
 std::size_t segments_of(const Rank& self, int chunk, const CheckOptions& options);
 

@@ -32,10 +32,6 @@ constexpr std::size_t kKnownBuffers = 16;
 // Call headers that may be on streams; one operation needs up to two per peer.
 constexpr std::size_t kFewestCells = 256;
 
-bool is_same(const ServerPlan& one, const ServerPlan& other) {
-  return one.everywhere == other.everywhere && one.servers == other.servers;
-}
-
 }  // namespace
 
 StreamQueue::Own::~Own() {
@@ -238,8 +234,7 @@ StreamExecutor& StreamQueue::find(const PlanCache::Key& key, bool is_captured,
   const ServerPlan& servers = key.servers == nullptr ? kNoServers : *key.servers;
   for (const Plan& plan : own_->plans) {
     if (plan.key.algorithm == key.algorithm && plan.key.root == key.root &&
-        plan.key.peer == key.peer && plan.is_captured == is_captured &&
-        is_same(plan.servers, servers)) {
+        plan.key.peer == key.peer && plan.is_captured == is_captured && plan.servers == servers) {
       return *plan.executor;
     }
   }

@@ -238,19 +238,13 @@ void run_scatter(Communicator& communicator, const Case& c, int root) {
 
 // --- with servers, or between two ranks ---
 
-// The servers are the first ranks, so the workers are contiguous.
+// The dedicated servers are the first ranks, so the workers are contiguous.
 std::vector<ServerPlan> plans_for(int size) {
   std::vector<ServerPlan> plans = {{true, {}}};
   if (size > 1) plans.push_back({false, {0}});
   if (size > 2) plans.push_back({false, {0, 1}});
+  if (size > 3) plans.push_back(balanced_plan({0}, size));
   return plans;
-}
-
-// The chunk of a server rank.
-Share chunk_of(const ServerPlan& plan, int rank, int size, std::size_t count) {
-  const int chunks = plan.everywhere ? size : static_cast<int>(plan.servers.size());
-  if (rank >= chunks) return {0, 0};
-  return {chunk_begin(count, chunks, rank), chunk_count(count, chunks, rank)};
 }
 
 template <typename T>
@@ -258,7 +252,7 @@ void run_push(Communicator& communicator, const Case& c) {
   const int rank = communicator.rank();
   for (const ServerPlan& plan : plans_for(communicator.size())) {
     const auto servers = static_cast<int>(plan.servers.size());
-    const Share mine = chunk_of(plan, rank, communicator.size(), c.count);
+    const ServerShare mine = share_of(plan, rank, communicator.size(), c.count);
     const bool works = rank >= servers, serves = plan.everywhere || !works;
     std::vector<T> in = given<T>(rank, 0, c.count);
     std::vector<T> out(mine.count);
@@ -278,7 +272,7 @@ void run_pull(Communicator& communicator, const Case& c) {
   const int size = communicator.size();
   for (const ServerPlan& plan : plans_for(size)) {
     const auto servers = static_cast<int>(plan.servers.size());
-    const Share mine = chunk_of(plan, rank, size, c.count);
+    const ServerShare mine = share_of(plan, rank, size, c.count);
     const bool works = rank >= servers, serves = plan.everywhere || !works;
     std::vector<T> in = given<T>(rank, mine.begin, mine.count);
     std::vector<T> out(c.count);
@@ -288,9 +282,8 @@ void run_pull(Communicator& communicator, const Case& c) {
     communicator.pull({serves ? from : nullptr, serves ? mine.count : 0, kElementTypeOf<T>},
                       {works ? out.data() : nullptr, c.count, kElementTypeOf<T>}, plan,
                       c.options());
-    const int owners = plan.everywhere ? size : servers;
-    for (int owner = 0; works && owner < owners; ++owner) {
-      const Share theirs = chunk_of(plan, owner, size, c.count);
+    for (int owner = 0; works && owner < size; ++owner) {
+      const ServerShare theirs = share_of(plan, owner, size, c.count);
       expect_elements(c, out.data() + theirs.begin, theirs.begin, theirs.count,
                       [&](std::size_t i) { return value_of<T>(owner, i); });
     }

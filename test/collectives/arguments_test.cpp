@@ -153,9 +153,9 @@ const Mistake kMistakes[] = {
      "a dedicated server gives and gets no data"},
     {[](Communicator& c, float* data) {
        c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum,
-                   {.everywhere = true, .servers = {0}});
+                   {.everywhere = true, .servers = {}, .parts = {1}});
      },
-     "use only one of these"},
+     "1 numbers of parts for 2 servers"},
     {[](Communicator& c, float* data) {
        c.reduce({data, 4, kFloat}, {data + 4, 4, kFloat}, 2, kSum);
      },

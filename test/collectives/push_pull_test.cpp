@@ -16,12 +16,11 @@ namespace {
 
 constexpr std::size_t kSegmentBytes = 256;
 
-bool serves(const ServerPlan& plan, int rank) {
-  return plan.everywhere ||
-         std::find(plan.servers.begin(), plan.servers.end(), rank) != plan.servers.end();
+bool is_dedicated(const ServerPlan& plan, int rank) {
+  return std::find(plan.servers.begin(), plan.servers.end(), rank) != plan.servers.end();
 }
 
-bool works(const ServerPlan& plan, int rank) { return plan.everywhere || !serves(plan, rank); }
+bool works(const ServerPlan& plan, int rank) { return !is_dedicated(plan, rank); }
 
 int value_of(int rank, std::size_t index) {
   return static_cast<int>((static_cast<std::size_t>(rank) * 3 + index) % 7) - 2;
@@ -90,12 +89,9 @@ void push_then_pull(Communicator& communicator, const ServerPlan& plan, const Ru
                     std::atomic<std::size_t>& updated) {
   const int rank = communicator.rank();
   const int size = communicator.size();
-  const auto place = std::ranges::find(plan.servers, rank);
-  const int chunks = plan.everywhere ? size : static_cast<int>(plan.servers.size());
-  const int chunk = plan.everywhere ? rank : static_cast<int>(place - plan.servers.begin());
   std::vector<double> gradients;
   for (std::size_t i = 0; i < run.count; ++i) gradients.push_back(value_of(rank, i));
-  std::vector<double> held(serves(plan, rank) ? chunk_count(run.count, chunks, chunk) : 0);
+  std::vector<double> held(share_of(plan, rank, size, run.count).count);
   std::vector<double> pulled(run.count, -99);
   const bool is_worker = works(plan, rank);
 
@@ -124,8 +120,9 @@ TEST_CASE("a pull after a push returns the servers' result of all pushes") {
     int size;
     ServerPlan plan;
   };
-  const auto ranks = GENERATE(Ranks{2, {false, {1}}}, Ranks{4, {false, {3, 1}}},
-                              Ranks{1, {true, {}}}, Ranks{3, {true, {}}});
+  const auto ranks = GENERATE(
+      Ranks{2, {false, {1}}}, Ranks{4, {false, {3, 1}}}, Ranks{1, {true, {}}}, Ranks{3, {true, {}}},
+      Ranks{3, {true, {1}}}, Ranks{3, {false, {2, 0}, {3, 2}}}, Ranks{5, balanced_plan({4, 0}, 5)});
   CommunicatorOptions options;
   options.segment_bytes = kSegmentBytes;
   std::atomic<std::size_t> updated{0};
@@ -172,7 +169,12 @@ TEST_CASE("a rank without input or output in a push or a pull passes null") {
       refused("a worker that is not a server gives no data: pass null for 'in'",
               [&] { communicator.pull(data, data, plan); });
     }
-    refused("use only one of these", [&] { communicator.pull({}, data, ServerPlan{true, {0}}); });
+    refused("has 1 numbers of parts for 2 servers", [&] {
+      communicator.pull({}, data, ServerPlan{true, {0}, {1}});
+    });
+    refused("a server of the plan has 0 parts", [&] {
+      communicator.pull({}, data, ServerPlan{true, {0}, {0, 1}});
+    });
     communicator.barrier();  // nothing was issued above
   });
   for (const auto& outcome : outcomes) {
@@ -189,7 +191,8 @@ TEST_CASE("push_pull gives every worker the servers' result of all pushes") {
   };
   const auto ranks =
       GENERATE(Ranks{2, {false, {1}}}, Ranks{3, {false, {0}}}, Ranks{4, {false, {3, 1}}},
-               Ranks{1, {true, {}}}, Ranks{2, {true, {}}}, Ranks{3, {true, {}}});
+               Ranks{1, {true, {}}}, Ranks{2, {true, {}}}, Ranks{3, {true, {}}},
+               Ranks{2, {true, {0}, {3, 2}}}, Ranks{4, balanced_plan({1}, 4)});
   CommunicatorOptions options;
   options.segment_bytes = kSegmentBytes;
   std::atomic<std::size_t> updated{0};
@@ -238,7 +241,7 @@ TEST_CASE("ranks with different server plans are an error that names both") {
     Communicator communicator(rank, 3, store);
     double value = 1;
     const ServerPlan plan{false, {rank == 2 ? 1 : 0}};
-    double* data = serves(plan, rank) ? nullptr : &value;
+    double* data = works(plan, rank) ? &value : nullptr;
     communicator.push_pull({data, 1, ElementType::kFloat64}, {data, 1, ElementType::kFloat64},
                            ReduceOp::kSum, plan);
     communicator.barrier();
@@ -246,6 +249,56 @@ TEST_CASE("ranks with different server plans are an error that names both") {
   for (const auto& outcome : outcomes) {
     INFO(outcome.text);
     REQUIRE(outcome.code == ErrorCode::kMismatch);
+  }
+}
+
+TEST_CASE("ranks whose server plans differ in the shares are a mismatch") {
+  struct Plans {
+    ServerPlan of_rank_2;
+    ServerPlan of_others;
+  };
+  const auto plans =
+      GENERATE(Plans{{true, {0}, {1, 2, 1}}, {true, {0}, {2, 1, 1}}},
+               Plans{{true, {0}}, {true, {0}, {1, 1, 1}}}, Plans{{true, {}}, {true, {}, {2, 1, 1}}},
+               Plans{{true, {0}}, {true, {}}}, Plans{{false, {0}}, {true, {0}}});
+  const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator communicator(rank, 3, store);
+    double value = 1;
+    const ServerPlan& plan = rank == 2 ? plans.of_rank_2 : plans.of_others;
+    double* data = works(plan, rank) ? &value : nullptr;
+    communicator.push_pull({data, 1, ElementType::kFloat64}, {data, 1, ElementType::kFloat64},
+                           ReduceOp::kSum, plan);
+    communicator.barrier();
+  });
+  for (const auto& outcome : outcomes) {
+    INFO(outcome.text);
+    REQUIRE(outcome.code == ErrorCode::kMismatch);
+  }
+}
+
+TEST_CASE("push_pull of a balanced plan sends the same bytes from every rank") {
+  for (std::size_t n = 3; n <= 5; ++n) {
+    for (std::size_t k = 1; k <= n + 1; ++k) {
+      const auto size = static_cast<int>(n + k);
+      std::vector<int> servers;
+      for (auto rank = static_cast<int>(n); rank < size; ++rank) servers.push_back(rank);
+      const ServerPlan plan = balanced_plan(servers, size);
+      // 0, 1, fewer than the parts, a prime, and a multiple of the parts that is exact
+      const std::size_t parts = k >= n ? k : n * n + k * n - 2 * k;
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, parts - 1, std::size_t{997}, 20 * parts}) {
+        run_ranks(size, "inproc", [&](Communicator& communicator) {
+          std::atomic<std::size_t> updated{0};
+          const auto before = communicator.statistics().payload_bytes_sent;
+          push_pull(communicator, plan, {count, ReduceOp::kSum, true, false}, updated);
+          if (count != 20 * parts || k >= n) return;
+          const std::size_t sent = communicator.statistics().payload_bytes_sent - before;
+          expect(sent == 20 * 2 * n * (n - 1) * sizeof(double), [&] {
+            return std::to_string(sent) + " bytes from rank " + std::to_string(communicator.rank());
+          });
+        });
+      }
+    }
   }
 }
 

@@ -20,6 +20,7 @@
 #include "collectives/algorithms/ring.h"
 #include "collectives/algorithms/scatter_allgather.h"
 #include "collectives/schedule/coalesced_order.h"
+#include "collectives/server_plan.h"
 #include "test/collectives/algorithms/proof.h"
 
 namespace kolo::test {
@@ -31,15 +32,14 @@ constexpr int kMoreCredit = 16;
 constexpr int kSmallSizes = 9;  // up to this size: all awkward counts, with two segment lengths
 
 ParameterServerRequest servers_of(const Trial& trial, int rank) {
-  ParameterServerRequest request;
-  request.rank = rank;
-  request.size = trial.size;
+  std::vector<int> dedicated(static_cast<std::size_t>(trial.servers));
+  std::iota(dedicated.begin(), dedicated.end(), 0);
+  const ServerPlan plan = trial.is_balanced
+                              ? balanced_plan(dedicated, trial.size)
+                              : ServerPlan{.everywhere = dedicated.empty(), .servers = dedicated};
+  ParameterServerRequest request = request_of(plan, rank, trial.size);
   request.can_answer = trial.can_answer;
   request.has_update = trial.has_update;
-  request.servers_work = trial.servers == 0;
-  request.servers.resize(
-      static_cast<std::size_t>(request.servers_work ? trial.size : trial.servers));
-  std::iota(request.servers.begin(), request.servers.end(), 0);
   return request;
 }
 
@@ -200,6 +200,13 @@ std::vector<Trial> trials_at(Collective collective, int size) {
       trial.has_update = servers % 2 == 0 && collective != Collective::kPull;
       if (servers < size) trials.push_back(trial);
     }
+    trial.is_balanced = true;
+    for (const int servers : {1, (size - 1) / 2}) {
+      trial.servers = servers;
+      trial.has_update = collective != Collective::kPull;
+      // The number of chunks grows with their product.
+      if (size > 3 && (servers == 1 || size <= kSmallSizes)) trials.push_back(trial);
+    }
   } else if (has_root(collective)) {
     for (const int root : {0, size / 3, size - 1}) {
       trial.root = root;
@@ -262,7 +269,8 @@ std::string words_of(const Trial& trial, const CheckOptions& options) {
   const int hosts =
       trial.hosts.empty() ? 1 : 1 + *std::max_element(trial.hosts.begin(), trial.hosts.end());
   return "size " + std::to_string(trial.size) + ", root " + std::to_string(trial.root) +
-         ", servers " + std::to_string(trial.servers) + ", hosts " + std::to_string(hosts) +
+         ", servers " + std::to_string(trial.servers) +
+         (trial.is_balanced ? " and in all workers" : "") + ", hosts " + std::to_string(hosts) +
          (trial.can_answer ? ", answering" : "") + ", count " + std::to_string(options.count) +
          " in segments of " + std::to_string(options.segment_elements) +
          (options.is_in_place ? " in place: " : ": ");
@@ -342,7 +350,8 @@ std::string disproof_of(const Algorithm& algorithm, const Trial& trial) {
   CheckOptions options;
   options.root = trial.root;
   options.has_update = trial.has_update;
-  if (trial.servers > 0) options.servers = servers_of(trial, 0).servers;
+  options.servers.resize(static_cast<std::size_t>(trial.servers));
+  std::iota(options.servers.begin(), options.servers.end(), 0);
   for (const std::size_t count : trial.counts) {
     options.count = count;
     for (const std::size_t segment : trial.segments) {
@@ -368,7 +377,8 @@ namespace {
 const char* variations_of(Collective collective) {
   if (has_root(collective)) return "3 roots";
   if (collective == Collective::kMessage) return "3 pairs of ranks";
-  if (has_servers(collective)) return "a server in every rank; 1, n / 2, n - 1 dedicated";
+  if (has_servers(collective))
+    return "a server in every rank; 1, n / 2, n - 1 dedicated; 1, n / 2 balanced";
   return "";
 }
 

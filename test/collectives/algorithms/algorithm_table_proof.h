@@ -20,6 +20,7 @@ struct Trial {
   int peer = 0;  // message
   // push, pull: dedicated servers, which are the first ranks; 0: every rank serves
   int servers = 0;
+  bool is_balanced = false;  // the workers are smaller servers too
   bool can_answer = false;
   bool has_update = false;
   std::vector<int> hosts;  // by rank; empty: one host

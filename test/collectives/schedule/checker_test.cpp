@@ -12,6 +12,7 @@
 #include "collectives/algorithms/pairwise.h"
 #include "collectives/algorithms/parameter_server.h"
 #include "collectives/algorithms/ring.h"
+#include "collectives/server_plan.h"
 #include "test/collectives/algorithms/proof.h"
 #include "test/support/catch.h"
 
@@ -155,8 +156,9 @@ void prove_parameter_server(ParameterServerRequest request) {
   const std::vector<Schedule> program = servers_and_workers(request);
   CheckOptions options;
   options.has_update = request.has_update;
-  if (!request.servers_work) options.servers = request.servers;
-  for (const std::size_t count : awkward_counts(static_cast<int>(request.servers.size()))) {
+  options.servers = request.servers;
+  if (request.servers_work) options.servers.resize(static_cast<std::size_t>(request.dedicated));
+  for (const std::size_t count : awkward_counts(program.front().chunks)) {
     options.count = count;
     prove(program, options, [&](int rank, int, std::size_t elements) {
       request.rank = rank;
@@ -211,6 +213,57 @@ TEST_CASE("a parameter server in every rank is proved for 1 to 64 ranks") {
   }
 }
 
+// `servers` dedicated servers, which are the first ranks, and smaller ones in all workers.
+ParameterServerRequest balanced(int size, int servers) {
+  return request_of(balanced_plan(first_ranks(servers), size), 0, size);
+}
+
+TEST_CASE("dedicated servers with smaller ones in the workers are proved for 2 to 8 workers") {
+  for (int workers = 2; workers <= 8; ++workers) {
+    for (int servers = 1; servers < workers; ++servers) {
+      for (const bool can_answer : {false, true}) {
+        ParameterServerRequest request = balanced(workers + servers, servers);
+        request.can_answer = can_answer;
+        request.has_update = can_answer != (servers % 2 == 0);
+        request.in_rank_order = servers == 2;
+        prove_parameter_server(request);
+      }
+    }
+  }
+}
+
+TEST_CASE("servers of a balanced plan and workers send the same, 2n(n - 1) / (n^2 + kn - 2k)") {
+  for (std::size_t n = 3; n <= 8; ++n) {
+    for (std::size_t k = 1; k < n; ++k) {
+      const std::size_t parts = n * n + k * n - 2 * k;
+      const auto size = static_cast<int>(n + k);
+      ParameterServerRequest request = balanced(size, static_cast<int>(k));
+      INFO(n << " workers, " << k << " servers");
+      for (request.rank = 0; request.rank < size; ++request.rank)
+        REQUIRE(parameter_server_sent(request, parts) == 2 * n * (n - 1));
+    }
+  }
+}
+
+TEST_CASE("a server's share has its chunks' elements") {
+  for (const std::size_t count : {0, 1, 5, 100, 997}) {
+    for (int servers = 0; servers <= 4; ++servers) {
+      const ServerPlan plan = balanced_plan(first_ranks(servers), servers + 4);
+      std::size_t begin = 0;
+      for (int rank = 0; rank < servers + 4; ++rank) {
+        const ServerShare share = share_of(plan, rank, servers + 4, count);
+        const Schedule schedule = parameter_server_push(request_of(plan, rank, servers + 4));
+        const ChunkRange& held = schedule.output;
+        REQUIRE(share.count == chunk_begin(count, schedule.chunks, held.first + held.count) -
+                                   chunk_begin(count, schedule.chunks, held.first));
+        if (held.count > 0) REQUIRE(share.begin == begin);
+        begin += share.count;
+      }
+      REQUIRE(begin == count);
+    }
+  }
+}
+
 TEST_CASE("servers keep the rank order if asked to, for 1 to 64 ranks") {
   for (int size = 1; size <= kLargestSize; ++size) {
     for (const bool can_answer : {false, true}) {
@@ -243,6 +296,14 @@ TEST_CASE("impossible server plans are refused") {
                     std::invalid_argument);
   REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 2, .servers = {0}, .servers_work = true}),
                     std::invalid_argument);
+  REQUIRE_THROWS_AS(parameter_server_push_pull(
+                        {.size = 2, .servers = {0, 1}, .servers_work = true, .dedicated = 2}),
+                    std::invalid_argument);
+  for (const std::vector<int>& parts : {std::vector{1}, {0, 1}, {-1, 2}, {1, 1, 1}, {1, 1 << 15}}) {
+    REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 3, .servers = {0, 1}, .parts = parts}),
+                      std::invalid_argument);
+  }
+  REQUIRE_THROWS_AS(balanced_plan({0}, 2), std::invalid_argument);
 }
 
 }  // namespace

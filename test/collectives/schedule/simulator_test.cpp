@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/algorithms/algorithm_table.h"
+#include "collectives/server_plan.h"
 #include "test/support/catch.h"
 
 namespace kolo {
@@ -75,6 +76,54 @@ TEST_CASE("segments are pipelined: a chain of ranks takes little longer than one
   const double whole = simulate(program, kBytesOnly, bytes(8000, 8000)).total_us;
   const double streamed = simulate(program, kBytesOnly, bytes(8000, 80)).total_us;
   CHECK(streamed < whole / 4);
+}
+
+// Time of an all-reduce or a push_pull of kShared bytes, relative to sending or receiving them
+// once.
+constexpr std::size_t kShared = 8 << 20;
+
+double passes_of(const std::vector<Schedule>& program) {
+  const Costs bandwidth_only{{0.0, 0, 0, 0, 0.5, 0.5}, {}, 0.0, 0.0, 0.0};
+  return simulate(program, bandwidth_only, bytes(kShared, 1 << 12)).total_us / kShared;
+}
+
+double passes_of(const ServerPlan& plan, int size) {
+  std::vector<Schedule> program;
+  for (int rank = 0; rank < size; ++rank)
+    program.push_back(parameter_server_push_pull(request_of(plan, rank, size)));
+  return passes_of(program);
+}
+
+std::vector<int> first_ranks(int n) {
+  std::vector<int> ranks(static_cast<std::size_t>(n));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+TEST_CASE("with dedicated and smaller servers, all wires are busy: 2n(n - 1) / (n^2 + kn - 2k)") {
+  for (const int n : {3, 4, 5, 8}) {
+    const double ring = passes_of(program_of(Collective::kAllReduce, "ring", n));
+    for (int k = 1; k <= n; ++k) {
+      const double split = passes_of(balanced_plan(first_ranks(k), n + k), n + k);
+      const double least = 2.0 * n * (n - 1) / (n * n + k * n - 2 * k);
+      INFO(n << " workers, " << k << " servers: " << split << ", ring " << ring);
+      CHECK(split == Approx(least).epsilon(0.04));
+      CHECK(split < ring);
+    }
+  }
+}
+
+TEST_CASE("a server in every rank equals a ring; dedicated ones win from n^2 / (2(n - 1)) on") {
+  for (const int n : {4, 8}) {
+    const double ring = passes_of(program_of(Collective::kAllReduce, "ring", n));
+    CHECK(ring == Approx(2.0 * (n - 1) / n).epsilon(0.04));
+    CHECK(passes_of(ServerPlan{true, {}}, n) == Approx(ring).epsilon(0.04));
+    for (int k = 1; k <= n; ++k) {
+      const double dedicated = passes_of(ServerPlan{false, first_ranks(k)}, n + k);
+      INFO(n << " workers, " << k << " servers: " << dedicated << ", ring " << ring);
+      CHECK((dedicated < ring) == (2 * k * (n - 1) >= n * n));
+    }
+  }
 }
 
 TEST_CASE("a sender waits for credit") {

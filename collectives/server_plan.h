@@ -1,0 +1,12 @@
+// Server plans (options.h) as requests to the algorithm of parameter servers.
+#pragma once
+
+#include "collectives/algorithms/parameter_server.h"
+#include "collectives/options.h"
+
+namespace kolo {
+
+// The request of `rank`, as far as it follows from the plan.
+ParameterServerRequest request_of(const ServerPlan& plan, int rank, int size);
+
+}  // namespace kolo
