@@ -78,7 +78,7 @@ ServerShare share_of(const ServerPlan& plan, int rank, int size, std::size_t cou
 // Plan in which all `size` ranks send and receive the same: dedicated `servers`, and a smaller
 // server in each of the n = size - servers.size() workers. With k dedicated servers a rank sends
 // 2n(n - 1) / (n^2 + kn - 2k) of the data. From k = n on the dedicated servers alone serve. Source:
-// Jiang et al., OSDI 2020 (BytePS). std::invalid_argument: fewer than two workers.
+// Jiang et al., OSDI 2020 (BytePS). std::invalid_argument: no worker.
 ServerPlan balanced_plan(std::vector<int> servers, int size);
 
 // Update function of a server. Called once for each piece of the server's chunk, as soon as the

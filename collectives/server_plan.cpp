@@ -71,10 +71,10 @@ ServerShare share_of(const ServerPlan& plan, int rank, int size, std::size_t cou
 ServerPlan balanced_plan(std::vector<int> servers, int size) {
   const auto dedicated = static_cast<int>(servers.size());
   const int workers = size - dedicated;
-  if (workers < 2) {
-    throw std::invalid_argument(fmt::format(
-        "a balanced server plan needs at least two workers; of {} ranks {} are dedicated servers",
-        size, dedicated));
+  if (workers < 1) {
+    throw std::invalid_argument(
+        fmt::format("a balanced server plan needs a worker; of {} ranks {} are dedicated servers",
+                    size, dedicated));
   }
   ServerPlan plan;
   plan.servers = std::move(servers);

@@ -31,9 +31,9 @@ stems='imagenet cifar'
 schedules='constant cosine'
 orders='fast ordered invariant'
 heads='ring ring_all_reduce ps param_server tree hierarchical auto local-sgd dataparallel data_parallel' # of the arms in --strategies
-words_of_ps='dedicated sharded everywhere servers=N optimizer=worker optimizer=server async ssp=S backup=B' # behind colons
+words_of_ps='dedicated sharded everywhere split servers=N optimizer=worker optimizer=server async ssp=S backup=B' # behind colons
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
-modes='dedicated sharded everywhere'
+modes='dedicated sharded everywhere split'
 places='worker server'
 datasets='digits svhn:DIR mnist:DIR'
 transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path

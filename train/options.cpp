@@ -74,9 +74,10 @@ void add_comparison_flags(CLI::App& app, Raw& raw) {
   app.add_option("--ranks,--n_gpus,--n-gpus", o.ranks, "workers [2]")
       ->check(whole_number(1, 1024))
       ->group(group);
-  app.add_option("--ps-mode,--ps_mode", raw.arm_defaults.ps_mode,
-                 "placement of servers of 'ps' without words: dedicated, sharded, everywhere "
-                 "[dedicated]")
+  app.add_option(
+         "--ps-mode,--ps_mode", raw.arm_defaults.ps_mode,
+         "placement of servers of 'ps' without words: dedicated, sharded, everywhere, split "
+         "[dedicated]")
       ->group(group);
   app.add_option("--servers", raw.arm_defaults.servers,
                  "dedicated servers of 'ps' without words [1]")
@@ -261,6 +262,12 @@ Options finish(Raw& raw) {
     refuse(error.what());
   }
   for (const Arm& arm : o.arms) {
+    if (arm.placement == ServerPlacement::split && o.ranks < kFewestWorkersOfSplit) {
+      refuse(
+          fmt::format("--strategies: '{}': split needs at least {} workers, not {}; raise "
+                      "--ranks",
+                      arm.name(), kFewestWorkersOfSplit, o.ranks));
+    }
     if (arm.rule.kind != Consistency::Kind::kBackup || arm.rule.bound < o.ranks) continue;
     refuse(
         fmt::format("--strategies: '{}': at least one of the {} must count; lower backup, or "

@@ -111,7 +111,7 @@ class CompareScript(unittest.TestCase):
                              (["foo"], "compare does not expect 'foo'"), (["--ranks", "2", "*"], "compare does not expect '*'"), ([""], "expect ''"),
                              (["-n", "2"], "compare does not expect '-n'"),
                              (["--strategies", "ring:lr=0.1,ps"], "'ring:lr=0.1' sets lr=0.1, but arms may differ in their strategy only: give --lr once"),
-                             (["--strategies=ring,ps:shardd"], "unknown word 'shardd' in 'ps:shardd'; ps takes dedicated, sharded, everywhere, "
+                             (["--strategies=ring,ps:shardd"], "unknown word 'shardd' in 'ps:shardd'; ps takes dedicated, sharded, everywhere, split, "
                                                                "servers=N, optimizer=worker, optimizer=server, async, ssp=S, backup=B; did you mean sharded?"),
                              (["--strategies=ps:ssp=1001"], "ssp=1001: expected a number from 0 to 1000"),
                              (["--strategies=ps:server=3"], "unknown word 'server=3'"), (["--strategies=ps:servers=0"], "servers=0: expected a number"),
@@ -138,7 +138,7 @@ class CompareScript(unittest.TestCase):
 
     def test_the_values_of_options_are_no_options(self):
         (self.elsewhere / "house numbers").mkdir()
-        words = ["--report", "--modle", "--strategies=ring, ring:sync=flat,ps:everywhere,ps:ssp=3,ps:sharded:servers=3:optimizer=server", "--no-progress-thread", "--model", "small",
+        words = ["--report", "--modle", "--strategies=ring, ring:sync=flat,ps:everywhere,ps:ssp=3,ps:split,ps:sharded:servers=3:optimizer=server", "--no-progress-thread", "--model", "small",
                  "--dataset=svhn:house numbers", "--transport", "./libx.so", "--steps", "0", "--lr", "1e-3", "--seed=0"]
         self.assert_trained(self.run_script(*words), *words)
 

@@ -76,6 +76,19 @@ TEST_CASE("an arm sets the placement of its servers and of the optimizer") {
       (arms[5].placement == ServerPlacement::everywhere && arms[5].update_at == UpdateAt::server));
 }
 
+TEST_CASE("split has dedicated servers, one or as many as the arm says, in any order of words") {
+  const auto arms = parse({"compare", "--ranks=3", "--strategies",
+                           "ps:split,ps:split:servers=2,ps:servers=3:split:optimizer=server"})
+                        .arms;
+  CHECK(names_of(arms) ==
+        Names{"ps:split", "ps:split:servers=2", "ps:split:servers=3:optimizer=server"});
+  for (const Arm& arm : arms) CHECK(arm.placement == ServerPlacement::split);
+  CHECK((arms[0].servers == 1 && arms[1].servers == 2 && arms[2].servers == 3));
+  const auto by_flag =
+      parse({"train", "--ranks=3", "--ps-mode=split", "--servers=2", "--strategies=ps"});
+  CHECK(names_of(by_flag.arms) == Names{"ps:split:servers=2"});
+}
+
 TEST_CASE("an arm of ps sets the rule by which servers apply gradients") {
   using Kind = kolo::Consistency::Kind;
   const auto arms = parse({"compare", "--strategies",
@@ -111,12 +124,13 @@ TEST_CASE("flags set the defaults of ps, and its words override them") {
 }
 
 TEST_CASE("the arguments of a rank parse to its arm, whatever the other flags are") {
-  for (const char* text :
-       {"ring", "ring:sync=naive", "auto", "ps:async", "ps:servers=2:ssp=3", "ps", "ps:sharded",
-        "ps:servers=5", "ps:everywhere:optimizer=server", "ps:optimizer=server"}) {
+  for (const char* text : {"ring", "ring:sync=naive", "auto", "ps:async", "ps:servers=2:ssp=3",
+                           "ps", "ps:sharded", "ps:servers=5", "ps:split:servers=3",
+                           "ps:everywhere:optimizer=server", "ps:optimizer=server"}) {
     const Arm arm = parse_arms(text, {}).front();
-    const std::vector<std::string> given{"compare", "--ps-mode",      "everywhere", "--servers",
-                                         "4",       "--ps-optimizer", "server"};
+    const std::vector<std::string> given{"compare",   "--ranks",        "3",
+                                         "--ps-mode", "everywhere",     "--servers",
+                                         "4",         "--ps-optimizer", "server"};
     const Options options = parse(arguments_of_rank(given, arm, 77, 9));
     CHECK(options.command == Command::train);
     CHECK(options.arms == std::vector<Arm>{arm});
@@ -144,7 +158,7 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--stem", "x"}, "expected one of imagenet, cifar");
   refuses({"train", "--backend", "x"}, "--backend: unknown backend 'x'; expected one of auto, ");
   refuses({"train", "--lr-schedule", "x"}, "expected one of constant, cosine");
-  refuses({"train", "--ps-mode", "x"}, "expected one of dedicated, sharded, everywhere");
+  refuses({"train", "--ps-mode", "x"}, "expected one of dedicated, sharded, everywhere, split");
   refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "expected one of worker, server");
   refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
   refuses({"train", "--no-such-flag"}, "--no-such-flag");
@@ -197,6 +211,20 @@ TEST_CASE("local-sgd takes a number of steps, dataparallel takes nothing") {
   }
   CHECK_THROWS_WITH(parse_options({"train", "--strategies", "dataparallel:sync=flat"}),
                     ContainsSubstring("dataparallel takes no words; remove 'sync=flat'"));
+}
+
+TEST_CASE("impossible placements of servers are rejected") {
+  for (const auto& [arm, part] : std::vector<std::pair<std::string, std::string>>{
+           {"ps:split", "'ps:split': split needs at least 3 workers, not 2; raise --ranks"},
+           {"ps:split:everywhere", "split and everywhere exclude each other"},
+           {"ps:servers=2:everywhere", "sets a number of servers, but 'everywhere' has one"},
+           {"ps:split:async", "async needs dedicated servers, and split has servers in workers"},
+           {"ps:split:ssp=1", "ssp=1 needs dedicated servers"},
+           {"ps:backup=1:split", "backup=1 needs dedicated servers"},
+           {"ps:spilt", "; did you mean split?"}}) {
+    INFO(arm);
+    CHECK_THROWS_WITH(parse_options({"train", "--strategies", arm}), ContainsSubstring(part));
+  }
 }
 
 TEST_CASE("impossible rules of servers are rejected") {

@@ -182,9 +182,14 @@ void add_serving(TableMaker& table) {
                                       }),
                         0);
   if (!table.has_any([](const RunRecord& run) { return run.gradients_applied > 0; })) return;
-  table.add("staleness of a gradient, mean", mean_staleness, 2);
-  table.add("  largest", largest_staleness, 0);
-  table.add("gradients dropped, %", dropped_percent, 2);
+  const auto add = [&table](const std::string& label, const Value& value, int digits) {
+    table.add_text(label, [value, digits](const Runs& runs) {
+      return runs[0]->gradients_applied > 0 ? with_spread(runs, value, digits) : std::string("-");
+    });
+  };
+  add("staleness of a gradient, mean", mean_staleness, 2);
+  add("  largest", largest_staleness, 0);
+  add("gradients dropped, %", dropped_percent, 2);
 }
 
 void add_learning(TableMaker& table) {

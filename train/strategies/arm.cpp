@@ -111,7 +111,7 @@ std::string meant_word(std::string_view word, const std::vector<std::string>& kn
 }
 
 struct Words {
-  std::string mode;
+  std::string mode;  // empty: not given in the arm
   int servers = 0;
   UpdateAt update_at = UpdateAt::worker;
   bool is_update_given = false;  // in the arm
@@ -119,9 +119,10 @@ struct Words {
   Consistency consistency;
 };
 
+constexpr std::array<std::string_view, 4> kModes{"dedicated", "sharded", "everywhere", "split"};
 constexpr std::string_view kWordsOfPs =
-    "dedicated, sharded, everywhere, servers=N, optimizer=worker, optimizer=server, async, ssp=S, "
-    "backup=B";
+    "dedicated, sharded, everywhere, split, servers=N, optimizer=worker, optimizer=server, async, "
+    "ssp=S, backup=B";
 constexpr int kLargestBound = 1000;
 
 void read_rule(std::string_view arm, std::string_view word, Words& words) {
@@ -146,9 +147,12 @@ void read_rule(std::string_view arm, std::string_view word, Words& words) {
 }
 
 void read_word(std::string_view arm, std::string_view word, Words& words) {
-  if (word == "dedicated" || word == "sharded" || word == "everywhere") {
+  if (std::ranges::find(kModes, word) != kModes.end()) {
+    if (!words.mode.empty() && words.mode != word) {
+      throw std::invalid_argument(
+          fmt::format("--strategies: '{}': {} and {} exclude each other", arm, words.mode, word));
+    }
     words.mode = word;
-    words.servers = 0;
   } else if (word.starts_with("servers=")) {
     words.servers = parse_servers(arm, word.substr(8));
   } else if (word.starts_with("optimizer=")) {
@@ -159,7 +163,7 @@ void read_word(std::string_view arm, std::string_view word, Words& words) {
     read_rule(arm, word, words);
   } else {
     refuse_word(arm, word, "ps",
-                {"dedicated", "sharded", "everywhere", "servers=", "optimizer=", "async",
+                {"dedicated", "sharded", "everywhere", "split", "servers=", "optimizer=", "async",
                  "ssp=", "backup="},
                 kWordsOfPs);
   }
@@ -239,10 +243,11 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
   arm.update_at = words.update_at;
   arm.rule = words.consistency;
   if (arm.is_served()) {
-    if (words.mode == "everywhere") {
+    if (words.mode == "everywhere" || words.mode == "split") {
       throw std::invalid_argument(
-          fmt::format("--strategies: '{}': {} needs dedicated servers, not one in every rank", text,
-                      words.rule));
+          fmt::format("--strategies: '{}': {} needs dedicated servers, and {} has servers in "
+                      "workers",
+                      text, words.rule, words.mode));
     }
     if (words.is_update_given && words.update_at == UpdateAt::worker) {
       throw std::invalid_argument(fmt::format(
@@ -260,7 +265,7 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
     arm.placement = ServerPlacement::everywhere;
     return arm;
   }
-  arm.placement = ServerPlacement::dedicated;
+  arm.placement = words.mode == "split" ? ServerPlacement::split : ServerPlacement::dedicated;
   arm.is_called_sharded = words.mode == "sharded";
   arm.servers = words.servers > 0 ? words.servers : (arm.is_called_sharded ? kUsualShards : 1);
   if (arm.is_called_sharded && arm.servers < 2) {
@@ -278,10 +283,12 @@ Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
   if (strategy == "dataparallel") return data_parallel_arm(text, behind);
   if (strategy != "ps") return all_reduce_arm(text, strategy, behind);
   Words words;
-  words.mode = defaults.ps_mode;
-  words.servers = defaults.ps_mode == "everywhere" ? 0 : defaults.servers;
   words.update_at = parse_update_at("--ps-optimizer", defaults.ps_optimizer);
   for (std::size_t i = 1; i < parts.size(); ++i) read_word(text, parts[i], words);
+  if (words.mode.empty()) {
+    words.mode = defaults.ps_mode;
+    if (words.servers == 0 && words.mode != "everywhere") words.servers = defaults.servers;
+  }
   return parameter_server_arm(text, words);
 }
 
@@ -294,7 +301,7 @@ std::string list_of_strategies() {
     if (!known.synonym.empty()) text += fmt::format(" ({})", known.synonym);
   }
   return text +
-         "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:servers=3, "
+         "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:split, ps:servers=3, "
          "ps:optimizer=server, ps:async, ps:ssp=3, ps:backup=1; local-sgd takes a number of steps: "
          "local-sgd:8; the others take sync: ring:sync=naive, flat, overlap, bucketed, "
          "prioritized, fusion";
@@ -321,10 +328,10 @@ std::string Arm::name() const {
   if (local_steps > 0) text += fmt::format(":{}", local_steps);
   if (sync != Sync::bucketed) text += fmt::format(":sync={}", sync_name(sync));
   if (placement == ServerPlacement::everywhere) text += ":everywhere";
+  if (placement == ServerPlacement::split) text += ":split";
   if (is_called_sharded) text += ":sharded";
   const int usual = is_called_sharded ? kUsualShards : 1;
-  if (placement == ServerPlacement::dedicated && servers != usual)
-    text += fmt::format(":servers={}", servers);
+  if (servers > 0 && servers != usual) text += fmt::format(":servers={}", servers);
   if (is_served()) return text + ":" + rule_word(rule);
   if (update_at == UpdateAt::server) text += ":optimizer=server";
   return text;
@@ -336,19 +343,20 @@ std::string Arm::full_name() const {
     return fmt::format("{}:sync={}", strategy, sync_name(sync));
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";
   if (placement == ServerPlacement::everywhere) return strategy + ":everywhere:optimizer=" + update;
+  const std::string_view mode = placement == ServerPlacement::split ? "split"
+                                : is_called_sharded                 ? "sharded"
+                                                                    : "dedicated";
   const std::string text =
-      fmt::format("{}:{}:servers={}:optimizer={}", strategy,
-                  is_called_sharded ? "sharded" : "dedicated", servers, update);
+      fmt::format("{}:{}:servers={}:optimizer={}", strategy, mode, servers, update);
   return is_served() ? text + ":" + rule_word(rule) : text;
 }
 
 std::vector<Arm> parse_arms(std::string_view text, const ArmDefaults& defaults) {
-  if (defaults.ps_mode != "dedicated" && defaults.ps_mode != "sharded" &&
-      defaults.ps_mode != "everywhere") {
-    const std::vector<std::string> modes{"dedicated", "sharded", "everywhere"};
-    throw std::invalid_argument(fmt::format(
-        "--ps-mode: unknown mode '{}'; expected one of dedicated, sharded, everywhere{}",
-        defaults.ps_mode, did_you_mean(suggested_word(defaults.ps_mode, modes))));
+  if (std::ranges::find(kModes, defaults.ps_mode) == kModes.end()) {
+    const std::vector<std::string> modes(kModes.begin(), kModes.end());
+    throw std::invalid_argument(fmt::format("--ps-mode: unknown mode '{}'; expected one of {}{}",
+                                            defaults.ps_mode, fmt::join(kModes, ", "),
+                                            did_you_mean(suggested_word(defaults.ps_mode, modes))));
   }
   std::vector<Arm> arms;
   for (const std::string_view part : split(text, ',')) {

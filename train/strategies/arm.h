@@ -2,7 +2,7 @@
 // arms.
 //
 // Written as words with colons: "ring", "ring:sync=naive", "tree", "ps", "ps:everywhere",
-// "ps:sharded:servers=2", "ps:optimizer=server", "ps:async", "ps:ssp=3", "ps:backup=1",
+// "ps:sharded:servers=2", "ps:split", "ps:optimizer=server", "ps:async", "ps:ssp=3", "ps:backup=1",
 // "local-sgd:8", "dataparallel". Only words of the strategy are allowed. Settings of the experiment
 // (learning rate, precision, ...) are an error here, because arms that differ in them are not
 // comparable.
@@ -33,10 +33,14 @@ inline constexpr std::array<std::string_view, 6> kSyncNames{"naive",    "flat", 
 
 // Placement of the parameter server's shards.
 enum class ServerPlacement {
-  none,       // the strategy has no servers
-  dedicated,  // processes that only serve: one, or several with a shard each
-  everywhere  // every worker serves one shard too
+  none,        // the strategy has no servers
+  dedicated,   // processes that only serve: one, or several with a shard each
+  everywhere,  // every worker serves one shard too
+  split        // dedicated processes, and a smaller shard in every worker
 };
+
+// Fewest workers with which split differs from a ring.
+inline constexpr int kFewestWorkersOfSplit = 3;
 
 // Which ranks apply the optimizer.
 enum class UpdateAt { worker, server };
@@ -76,8 +80,8 @@ struct Arm {
 
 // Defaults for arms whose words do not set a value: --ps-mode, --servers, --ps-optimizer.
 struct ArmDefaults {
-  std::string ps_mode = "dedicated";  // dedicated, sharded or everywhere
-  int servers = 0;                    // 0: one if dedicated, two if sharded
+  std::string ps_mode = "dedicated";  // dedicated, sharded, everywhere or split
+  int servers = 0;                    // 0: one, or two if sharded
   std::string ps_optimizer = "worker";
 };
 

@@ -1,6 +1,10 @@
 // Parameter server: workers push the gradients of a bucket, and pull their sum or the result of the
-// update. A server holds a shard, which is one chunk of every bucket, so all servers have work from
+// update. A server holds a shard, which is its share of every bucket, so all servers have work from
 // the first bucket on.
+//
+// A bucket needs no cut into keys of at most 4 MB: a server sums each segment (64 KiB to 2 MiB) as
+// it arrives, and answers it as soon as it is complete. Buckets travel in the order of backward,
+// the last layers first; only served keys (loop/key_reducer.h) put the first layers first.
 //
 // The optimizer runs:
 //
@@ -16,7 +20,9 @@
 // a layer whose gradient is final. After backward, apply() copies the new ones to their place.
 //
 // Traffic, w workers and s dedicated servers: a worker sends and receives the gradients once; a
-// server w / s times. With a server in each of n workers: 2 (n - 1) / n, as with a ring.
+// server w / s times. With a server in each of n workers: 2 (n - 1) / n, as with a ring. With both
+// (split), the shares of balanced_plan(): 2n (n - 1) / (n^2 + sn - 2s) for every rank. With split
+// and n servers or more, the dedicated servers alone serve.
 #include "train/strategies/parameter_server.h"
 
 #include <fmt/format.h>
@@ -46,11 +52,11 @@ class ParameterServer final : public Strategy {
           "{}: {} and {} need {} ranks, not {}", arm.name(), count_text(context_.workers, "worker"),
           count_text(arm.servers, "dedicated server"), context_.workers + arm.servers, size));
     }
-    plan_.everywhere = arm.placement == ServerPlacement::everywhere;
-    if (!plan_.everywhere) {
-      plan_.servers.resize(static_cast<std::size_t>(arm.servers));
-      std::iota(plan_.servers.begin(), plan_.servers.end(), context_.workers);
-    }
+    std::vector<int> servers(static_cast<std::size_t>(arm.servers));
+    std::iota(servers.begin(), servers.end(), context_.workers);
+    plan_ = arm.placement == ServerPlacement::split
+                ? balanced_plan(std::move(servers), size)
+                : ServerPlan{arm.placement == ServerPlacement::everywhere, std::move(servers)};
     if (arm.update_at == UpdateAt::server) {
       if (!arm.is_served()) hold_shard();
     } else if (context_.is_worker()) {
@@ -88,34 +94,31 @@ class ParameterServer final : public Strategy {
   }
 
   Traffic traffic(std::int64_t elements) const override {
-    const double bytes = static_cast<double>(elements) * sizeof(float);
-    const double workers = context_.workers;
-    if (plan_.everywhere) {
-      const double moved = 2 * (workers - 1) / workers * bytes;
-      return {moved, moved};
-    }
-    if (context_.is_worker()) return {bytes, bytes};
-    const double moved = workers * bytes / arm_.servers;
-    return {moved, moved};
+    const auto all = static_cast<std::size_t>(elements);
+    const std::size_t served = share(all).count;
+    const auto workers = static_cast<std::size_t>(context_.workers);
+    const std::size_t moved =
+        context_.is_worker() ? all - served + (workers - 1) * served : workers * served;
+    const double bytes = static_cast<double>(moved) * sizeof(float);
+    return {bytes, bytes};
   }
 
  private:
   bool is_server() const { return plan_.everywhere || !context_.is_worker(); }
-  int shards() const { return plan_.everywhere ? context_.workers : arm_.servers; }
-  int shard() const {
-    return plan_.everywhere ? context_.communicator.rank()
-                            : context_.communicator.rank() - context_.workers;
+  // What this rank serves of `count` elements.
+  ServerShare share(std::size_t count) const {
+    const Communicator& communicator = context_.communicator;
+    return share_of(plan_, communicator.rank(), communicator.size(), count);
   }
 
-  // One optimizer per bucket, for this server's chunk of it.
+  // One optimizer per bucket, for this server's share of it.
   void hold_shard() {
     if (!is_server()) return;
     for (const Bucket& bucket : context_.buckets) {
-      const auto count = static_cast<std::size_t>(bucket.range.count);
-      optimizers_.emplace_back(
-          context_.sgd,
-          bucket.range.begin + static_cast<std::int64_t>(chunk_begin(count, shards(), shard())),
-          static_cast<std::int64_t>(chunk_count(count, shards(), shard())));
+      const ServerShare held = share(static_cast<std::size_t>(bucket.range.count));
+      optimizers_.emplace_back(context_.sgd,
+                               bucket.range.begin + static_cast<std::int64_t>(held.begin),
+                               static_cast<std::int64_t>(held.count));
     }
   }
 
@@ -125,7 +128,7 @@ class ParameterServer final : public Strategy {
     const tensor::Range piece{context_.buckets[i].range.begin + first,
                               static_cast<std::int64_t>(count)};
     std::span<float> values = part(context_.parameters.values(), piece);
-    if (plan_.everywhere) {
+    if (context_.is_worker()) {
       copy_.assign(values.begin(), values.end());
       values = copy_;
     }

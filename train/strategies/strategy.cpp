@@ -5,6 +5,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "train/count_text.h"
 #include "train/strategies/all_reduce.h"
 #include "train/strategies/data_parallel.h"
 #include "train/strategies/parameter_server.h"
@@ -54,6 +55,12 @@ std::string formula_of(const Arm& arm) {
         "each of n workers sends and receives 2 (n - 1) / n of the parameters, once "
         "in {} iterations and at the end of each epoch",
         arm.local_steps);
+  if (arm.placement == ServerPlacement::split) {
+    return fmt::format(
+        "each of n workers and {0} sends and receives 2n (n - 1) / (n^2 + {1}n - {2}) of the "
+        "gradients; with n <= {1} a worker once, a server n / {1} times",
+        count_text(arm.servers, "server"), arm.servers, 2 * arm.servers);
+  }
   if (arm.placement != ServerPlacement::dedicated) {
     return "each of n workers sends and receives 2 (n - 1) / n of the gradients";
   }

@@ -303,7 +303,7 @@ TEST_CASE("impossible server plans are refused") {
     REQUIRE_THROWS_AS(parameter_server_push_pull({.size = 3, .servers = {0, 1}, .parts = parts}),
                       std::invalid_argument);
   }
-  REQUIRE_THROWS_AS(balanced_plan({0}, 2), std::invalid_argument);
+  REQUIRE_THROWS_AS(balanced_plan({0, 1}, 2), std::invalid_argument);
 }
 
 }  // namespace

@@ -90,6 +90,21 @@ TEST_CASE("report.json is valid and has the measurements") {
   CHECK(run["epochs"][0]["test_accuracy"] == Approx(0.5));
 }
 
+TEST_CASE("an arm whose servers apply no gradients one by one has no staleness") {
+  Report report = made_up_report();
+  report.runs[1].gradients_applied = 8;
+  report.runs[1].staleness = {6, 2};
+  const std::string text = report_text(report);
+  const std::size_t row = text.find("staleness of a gradient, mean");
+  REQUIRE(row != std::string::npos);
+  std::istringstream cells(text.substr(row, text.find('\n', row) - row));
+  std::vector<std::string> words(std::istream_iterator<std::string>(cells), {});
+  words.resize(std::remove(words.begin(), words.end(), "|") - words.begin());
+  REQUIRE(words.size() >= 2);
+  CHECK(words[words.size() - 2] == "-");
+  CHECK(words.back() == "0.25");
+}
+
 TEST_CASE("a warning reports iterations with very different times") {
   Report report = made_up_report();
   for (RunRecord& run : report.runs) {

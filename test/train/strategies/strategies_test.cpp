@@ -128,6 +128,9 @@ const std::vector<std::string> kArms{"ring",
                                      "ps:sharded",
                                      "ps:everywhere",
                                      "ps:servers=3",
+                                     "ps:split",
+                                     "ps:split:servers=2",
+                                     "ps:split:optimizer=server",
                                      "ps:optimizer=server",
                                      "ps:sharded:optimizer=server",
                                      "ps:everywhere:optimizer=server",
@@ -170,7 +173,7 @@ TEST_CASE("progress inside backward does not change the result") {
 }
 
 TEST_CASE("the optimizer at the server and at the worker give the same bits") {
-  for (const std::string arm : {"ps", "ps:sharded", "ps:everywhere"}) {
+  for (const std::string arm : {"ps", "ps:sharded", "ps:everywhere", "ps:split"}) {
     INFO(arm);
     CHECK(train_with(arm, 3).values == train_with(arm + ":optimizer=server", 3).values);
   }
