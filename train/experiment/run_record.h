@@ -43,6 +43,11 @@ struct RankRecord {
   double bytes_received = 0;
   double formula_sent = 0;  // per iteration, by the strategy's formula
   double formula_received = 0;
+  // For the prediction, per iteration.
+  double first_full = 0;  // seconds from the start of backward until the first bucket was full
+  double hops = 0;        // messages in sequence, summed over buckets
+  double last_bytes = 0;  // of the last bucket by the formula: the larger of sent and received
+  double last_hops = 0;
   double busy_cores = 0;  // CPU seconds per second of training
   double peak_mib = 0;    // resident memory
 };
@@ -72,6 +77,9 @@ struct RunRecord {
   double evaluation_seconds = 0;
   double checking_seconds = 0;  // checks of the replicas
   double total_seconds = 0;     // with start-up
+  // By the model of prediction.h; below 0: the network is not known.
+  double predicted_step_seconds = -1;
+  double predicted_exposed = -1;  // the mean over workers, as the measured one
 
   // All workers together, over the counted iterations.
   double images_per_second() const;

@@ -32,6 +32,7 @@ void FusionReducer::begin(float learning_rate) {
   strategy_.begin_iteration(learning_rate);
   is_queued_.assign(buckets_.size(), false);
   reduced_ = 0;
+  group_hops_ = 0;
 }
 
 void FusionReducer::gradient_ready(tensor::ParameterId id) {
@@ -54,6 +55,7 @@ ExchangeRecord FusionReducer::finish(bool) {
     to_apply_.clear();
   }
   record_.in_flight = seconds_in_flight();
+  record_.hops = group_hops_;
   return end_record();
 }
 
@@ -164,6 +166,7 @@ void FusionReducer::reduce_next_group() {
 
 void FusionReducer::end_group() {
   const Clock::time_point now = Clock::now();
+  group_hops_ += strategy_.hops(static_cast<std::int64_t>(buffer_.size()));
   const float* sums = buffer_.data();
   for (std::size_t at = group_begin_; at < group_end_; ++at) {
     const std::size_t i = queue_[at];

@@ -45,6 +45,7 @@ void GradientReducer::count_ready(tensor::ParameterId id) {
   }
   ++ready_;
   require_finite(id);
+  if (ready_ == buckets_.front().parameters) record_.first_full = seconds_since(backward_began_);
 }
 
 // The exponent of an infinity or of a NaN has all bits set; the sign is ignored.
@@ -112,6 +113,11 @@ void GradientReducer::count_exchange(std::size_t i) {
   const Traffic formula = strategy_.traffic(buckets_[i].range.count);
   record_.formula.sent += formula.sent;
   record_.formula.received += formula.received;
+  const int hops = strategy_.hops(buckets_[i].range.count);
+  record_.hops += hops;
+  if (i + 1 < buckets_.size()) return;
+  record_.last = formula;
+  record_.last_hops = hops;
 }
 
 void GradientReducer::begin_exchanges() {

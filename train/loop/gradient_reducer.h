@@ -31,6 +31,11 @@ struct ExchangeRecord {
   double optimizer = 0;    // on the training thread, applying updates
   Traffic moved;           // as the transport counted it
   Traffic formula;         // according to the strategy's formula
+  // For the prediction (experiment/prediction.h).
+  double first_full = 0;  // from the start of backward until the first bucket was full
+  double hops = 0;        // messages in sequence, summed over buckets
+  Traffic last;           // of the last bucket, according to the formula
+  double last_hops = 0;
 };
 
 // One thread, the training thread, calls it. All references are borrowed.
@@ -45,6 +50,8 @@ class GradientReducer {
   virtual void begin(float learning_rate) = 0;
   // Hook of forward: returns when the parameter is up to date.
   virtual void before_use(tensor::ParameterId) {}
+  // Called at the start of backward.
+  void begin_backward() { backward_began_ = Clock::now(); }
   // Hook of backward. Throws std::logic_error if a parameter is not the next in arena order;
   // std::runtime_error with rank, iteration and parameter if an element of its gradient is infinite
   // or not a number.
@@ -105,6 +112,7 @@ class GradientReducer {
 
   void require_finite(tensor::ParameterId id) const;
 
+  Clock::time_point backward_began_;
   std::shared_ptr<std::vector<Flight>>
       flights_;  // one per bucket; also held by exchanges in flight
   CommunicatorStatistics before_;

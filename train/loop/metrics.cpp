@@ -22,6 +22,10 @@ void visit_fields(Record& record, Visit visit) {
   visit(record.bytes_received);
   visit(record.formula_sent);
   visit(record.formula_received);
+  visit(record.first_full);
+  visit(record.hops);
+  visit(record.last_bytes);
+  visit(record.last_hops);
   visit(record.busy_cores);
   visit(record.peak_mib);
 }
@@ -55,6 +59,10 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
     forward.push_back(one.parts[static_cast<std::size_t>(Part::forward)]);
     mean.exposed_in_backward += one.exchange.in_backward;
     mean.in_flight += one.exchange.in_flight;
+    mean.first_full += one.exchange.first_full;
+    mean.hops += one.exchange.hops;
+    mean.last_bytes += std::max(one.exchange.last.sent, one.exchange.last.received);
+    mean.last_hops += one.exchange.last_hops;
   }
   mean.images_per_second = static_cast<double>(samples) / mean.step_seconds;
   const auto n = static_cast<double>(counted);
@@ -62,6 +70,7 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
   for (double& part : mean.parts) part /= n;
   mean.exposed_in_backward /= n;
   mean.in_flight /= n;
+  for (double* sum : {&mean.first_full, &mean.hops, &mean.last_bytes, &mean.last_hops}) *sum /= n;
   mean.forward_median = quantile(std::move(forward), 0.5);
   for (const IterationRecord& one : iterations) {  // bytes: every iteration counts
     mean.bytes_sent += one.exchange.moved.sent / static_cast<double>(total);

@@ -7,11 +7,13 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "train/experiment/prediction.h"
 #include "train/loop/evaluation.h"
 #include "train/loop/gather.h"
 #include "train/loop/hash.h"
 #include "train/loop/process_usage.h"
 #include "train/loop/seconds.h"
+#include "transports/settings.h"
 
 namespace kolo::train {
 namespace {
@@ -294,6 +296,7 @@ void Trainer::forward_and_backward(IterationRecord& iteration) {
       tensor::Mode::training, [this](tensor::ParameterId id) { reducer_->before_use(id); });
   require_finite(outcome.loss, "training");
   const Clock::time_point middle = Clock::now();
+  reducer_->begin_backward();
   network.backward([this](tensor::ParameterId id) { reducer_->gradient_ready(id); });
   part_of(iteration, Part::forward) =
       seconds_between(start, middle) - reducer_->seconds_in_forward();
@@ -452,6 +455,11 @@ void Trainer::collect() {
   record_.final_hash = hex(last_hash_);
   record_.replica_checks = guard_.checks();
   record_.training_seconds = training_seconds_;
+  if (const auto network = network_of(read_settings().shape)) {
+    const PredictedIteration predicted = predict(record_, setup_.arm(), *network);
+    record_.predicted_step_seconds = predicted.seconds;
+    record_.predicted_exposed = predicted.exposed;
+  }
 }
 
 }  // namespace kolo::train

@@ -39,6 +39,11 @@ constexpr std::array<Meaning, 16> kMeanings{{
      "the time in which any bucket of the worker was in flight, minus exposed communication: the "
      "part that overlaps with backward; 0 if the worker sent nothing. If all cores are busy it "
      "still has a cost: backward is slower"},
+    {"iteration predicted, exposed predicted",
+     "the measured times without exposed communication, and communication by a model of the bytes "
+     "by the formula, the rate and the latency of --shape (experiment/prediction.h); the error is "
+     "relative to the measured time. - if there is no shape, or one that differs between pairs of "
+     "ranks: then nothing is known of the network, and nothing is estimated"},
     {"MiB sent",
      "payload bytes that the transport counted in the exchange of gradients, per iteration, "
      "without headers; below it the bytes by the "

@@ -124,6 +124,26 @@ void add_speed(TableMaker& table) {
             1);
 }
 
+// "-" in all cells of an arm whose network is not known.
+void add_predictions(TableMaker& table) {
+  const auto add = [&](const std::string& label, const Value& value) {
+    table.add_text(label, [&](const Runs& runs) {
+      const bool is_known = runs[0]->predicted_step_seconds >= 0;
+      return is_known ? with_spread(runs, value, 1) : std::string("-");
+    });
+  };
+  const auto error = [](double predicted, double measured) {
+    return measured > 0 ? 100 * (predicted / measured - 1) : 0;
+  };
+  const Value step = of_workers([](const RankRecord& r) { return r.step_seconds; });
+  const Value exposed = of_workers(
+      [](const RankRecord& r) { return r.parts[static_cast<std::size_t>(Part::exposed)]; });
+  add("iteration predicted, ms", [](const RunRecord& r) { return r.predicted_step_seconds * 1e3; });
+  add("  error, %", [=](const RunRecord& r) { return error(r.predicted_step_seconds, step(r)); });
+  add("exposed predicted, ms", [](const RunRecord& r) { return r.predicted_exposed * 1e3; });
+  add("  error, %", [=](const RunRecord& r) { return error(r.predicted_exposed, exposed(r)); });
+}
+
 void add_bytes(TableMaker& table, const Report& report) {
   double most = 0;
   for (const RunRecord& run : report.runs) {
@@ -393,6 +413,7 @@ std::vector<const RunRecord*> runs_of(const Report& report, const std::string& a
 Table make_table(const Report& report) {
   TableMaker table(report);
   add_speed(table);
+  add_predictions(table);
   add_bytes(table, report);
   add_costs(table);
   add_serving(table);

@@ -13,7 +13,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <stdexcept>
 
 #include "collectives/algorithms/bidirectional_ring.h"
@@ -75,6 +77,24 @@ class AllReduce : public Strategy {
     return {bytes, bytes};
   }
 
+  int hops(std::int64_t elements) const override {
+    const int size = context_.communicator.size();
+    const int depth = std::bit_width(static_cast<unsigned>(size - 1));
+    const auto around = [](int ranks) { return 2 * (ranks - 1); };
+    const std::string_view algorithm = algorithm_for(static_cast<std::size_t>(elements));
+    if (size == 1) return 0;
+    if (algorithm == "one_shot") return 1;
+    if (algorithm == "two_shot") return 2;
+    if (algorithm == "recursive_doubling") return depth;
+    if (algorithm == "double_tree" || algorithm == "halving_doubling") return 2 * depth;
+    if (algorithm == "recursive_multiplying") return recursive_multiplying_all_reduce_hops(size);
+    if (algorithm == "hierarchical") {
+      const int hosts = std::ranges::max(context_.communicator.hosts()) + 1;
+      return 2 + (hosts == 2 ? 1 : around(hosts));
+    }
+    return around(size);
+  }
+
  protected:
   Work reduce(std::span<float> elements, ReduceOp op) {
     CallOptions call;
@@ -92,13 +112,16 @@ class AllReduce : public Strategy {
   StrategyContext context_;
 
  private:
+  std::string_view algorithm_for(std::size_t count) const {
+    if (!algorithm_.empty()) return algorithm_;
+    return context_.communicator.algorithm(Collective::kAllReduce, count * sizeof(float));
+  }
+
   std::size_t sent(std::size_t count) const {
     const Communicator& communicator = context_.communicator;
     const int rank = communicator.rank();
     const int size = communicator.size();
-    const std::string_view algorithm =
-        algorithm_.empty() ? communicator.algorithm(Collective::kAllReduce, count * sizeof(float))
-                           : algorithm_;
+    const std::string_view algorithm = algorithm_for(count);
     if (algorithm == "double_tree") return double_tree_all_reduce_sent(rank, size, count);
     if (algorithm == "one_shot") return one_shot_all_reduce_sent(rank, size, count);
     if (algorithm == "two_shot") return two_shot_all_reduce_sent(rank, size, count);

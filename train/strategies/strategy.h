@@ -62,6 +62,10 @@ class Strategy {
   // The bytes of one exchange of `elements` gradients, by the strategy's textbook formula.
   virtual Traffic traffic(std::int64_t elements) const = 0;
 
+  // Messages in sequence in one exchange of `elements` gradients: each costs one latency of the
+  // network. A push and a pull.
+  virtual int hops(std::int64_t) const { return 2; }
+
  protected:
   float learning_rate_ = 0;
 };

@@ -184,6 +184,23 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
              ContainsSubstring("| images/s, all workers | 180.0 [160.0, 200.0] |"));
 }
 
+TEST_CASE("the table shows predicted times and their errors, or nothing without a known network") {
+  Report report = made_up_report();
+  const auto cells = [&](const std::string& label) {
+    for (const TableRow& row : make_table(report).rows) {
+      if (row.label == label) return row.cells;
+    }
+    return std::vector<std::string>{};
+  };
+  CHECK(cells("iteration predicted, ms") == std::vector<std::string>{"-", "-"});
+  report.runs[0].predicted_step_seconds = 0.2;
+  report.runs[0].predicted_exposed = 0.044;
+  CHECK(cells("iteration predicted, ms") == std::vector<std::string>{"200.0", "-"});
+  CHECK(cells("  error, %") == std::vector<std::string>{"-20.0", "-"});
+  CHECK(cells("exposed predicted, ms") == std::vector<std::string>{"44.0", "-"});
+  CHECK_THAT(report_text(report), ContainsSubstring("10.0"));
+}
+
 TEST_CASE("findings on weights and losses cover all seeds") {
   Report report = made_up_report();
   for (RunRecord& run : report.runs) run.final_hash = "one";
