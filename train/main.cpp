@@ -1,4 +1,5 @@
-// kolo-train: trains a model data-parallel with one strategy, or compares several.
+// kolo-train: trains a model data-parallel with one strategy, or compares several. Or measures
+// their exchange of gradients alone.
 //
 // Exit codes: 0 success; 1 a failure during the run, also of plots, or the exit code of the rank
 // that failed first; 2 a wrong flag, variable or data set, and nothing was started.
@@ -15,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "train/crossover/run.h"
 #include "train/data/dataset.h"
 #include "train/experiment/arm_runner.h"
 #include "train/experiment/rank_process.h"
@@ -38,20 +40,30 @@ void publish_what_there_is(Options options, const std::vector<std::string>& argu
   publish(options, arguments, outcome.runs, outcome.message);
 }
 
+void require_output(bool is_open, const std::string& report) {
+  if (is_open || !report.empty()) return;
+  throw std::runtime_error(
+      "standard output is closed, so the results would be lost; redirect it to a file, or "
+      "/dev/null");
+}
+
+int print(const std::string& text) {
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw std::runtime_error(std::string("cannot write to standard output: ") +
+                             std::strerror(errno));
+  return 0;
+}
+
 int run(const std::vector<std::string>& arguments, bool is_output_open) {
+  if (!arguments.empty() && arguments[0] == "crossover") {
+    const CrossoverOptions options = parse_crossover(arguments);
+    require_output(is_output_open, options.report);
+    return options.help.empty() ? run_crossover(options, arguments) : print(options.help);
+  }
   const ParsedOptions parsed = parse_options(arguments);
   const Options& options = parsed.options;
-  if (!is_output_open && options.report.empty()) {
-    throw std::runtime_error(
-        "standard output is closed, so the results would be lost; redirect it to a file, or "
-        "/dev/null");
-  }
-  if (parsed.is_text) {
-    if (std::fputs(parsed.text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-      throw std::runtime_error(std::string("cannot write to standard output: ") +
-                               std::strerror(errno));
-    return 0;
-  }
+  require_output(is_output_open, options.report);
+  if (parsed.is_text) return print(parsed.text);
   check_transport(options);
   if (is_launched()) {
     if (options.command == Command::compare) {
@@ -60,7 +72,7 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
     return run_as_rank(options, arguments);
   }
   check_data(options);
-  check_report_folder(options);
+  check_report_folder(options.report);
   const ExperimentResult outcome = run_arms(options, arguments);
   if (outcome.exit_code != 0) {
     std::fprintf(stderr, "kolo-train: %s\n", outcome.message.c_str());

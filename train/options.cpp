@@ -12,6 +12,7 @@
 
 #include "tensor/kernels/kernels.h"
 #include "train/count_text.h"
+#include "train/flag_parser.h"
 #include "train/flag_values.h"
 #include "train/loop/buckets.h"
 #include "train/models/model.h"
@@ -345,33 +346,15 @@ void refuse_unused(const CLI::App& app, const Raw& raw) {
 constexpr const char* kUsage =
     "usage: kolo-train compare [flags]   trains with each strategy in turn, and compares them\n"
     "       kolo-train train [flags]     trains with one\n"
+    "       kolo-train crossover [flags] measures from how many servers on they beat a ring\n"
     "       kolo-train COMMAND --help    the flags\n";
 
 Command parse_command(const std::string& word) {
   if (word == "train") return Command::train;
   if (word == "compare") return Command::compare;
-  const std::vector<std::string> known{"train", "compare"};
-  refuse(fmt::format("unknown command '{}'; expected one of train, compare{}", word,
+  const std::vector<std::string> known{"train", "compare", "crossover"};
+  refuse(fmt::format("unknown command '{}'; expected one of train, compare, crossover{}", word,
                      did_you_mean(suggested_word(word, known))));
-}
-
-// "; did you mean --model?", or nothing if no flag is similar.
-std::string guess(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group().empty()) continue;  // not shown
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  return did_you_mean(nearest_word(word.substr(0, word.find('=')), known));
-}
-
-// The first unexpected flag, or else the first unexpected word: a word may be the value of an
-// unexpected flag before it.
-std::string first_unexpected(const CLI::App& app) {
-  const std::vector<std::string> unexpected = app.remaining();
-  const auto flag = std::ranges::find_if(
-      unexpected, [](const std::string& word) { return word.starts_with("-"); });
-  return flag == unexpected.end() ? unexpected.front() : *flag;
 }
 
 }  // namespace
@@ -379,7 +362,8 @@ std::string first_unexpected(const CLI::App& app) {
 ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
   if (arguments.empty())
-    refuse("a command is missing; expected one of train, compare; see kolo-train --help");
+    refuse(
+        "a command is missing; expected one of train, compare, crossover; see kolo-train --help");
   if (arguments[0] == "--help" || arguments[0] == "-h") {
     parsed.text = kUsage;
     parsed.is_text = true;
@@ -400,26 +384,9 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   add_optimizer_flags(app, raw);
   add_running_flags(app, raw);
   add_watching_flags(app, raw);
-  try {
-    std::vector<std::string> rest(arguments.rbegin(), arguments.rend() - 1);
-    app.parse(rest);  // CLI11 expects reverse order
-  } catch (const CLI::CallForHelp&) {
-    parsed.text = app.help();
-    parsed.is_text = true;
-    return parsed;
-  } catch (const CLI::ExtrasError&) {
-    const std::string word = first_unexpected(app);
-    const std::string guessed = word.starts_with("--") ? guess(app, word) : "";
-    refuse(fmt::format("{} does not expect '{}'{}; see kolo-train {} --help", arguments[0], word,
-                       guessed, arguments[0]));
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string text = error.what();
-    if (!text.ends_with("missing")) refuse(text);  // "--ranks: 1 required INT missing"
-    refuse(fmt::format("{} needs a value; see kolo-train {} --help",
-                       text.substr(0, text.find_first_of(": ")), arguments[0]));
-  } catch (const CLI::ParseError& error) {
-    refuse(error.what());
-  }
+  parsed.text = parse_flags(app, arguments);
+  parsed.is_text = !parsed.text.empty();
+  if (parsed.is_text) return parsed;
   raw.is_report_given = app.count("--report") > 0;
   parsed.options = finish(raw);
   // A started rank gets one arm, but also the flags for other arms.

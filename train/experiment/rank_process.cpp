@@ -86,16 +86,20 @@ void join_and_train(const Options& options, const std::vector<std::string>& argu
 
 bool is_launched() { return read_settings().rank.has_value(); }
 
+int report_failure(const Error& error, int rank) {
+  if (is_reported_by_other_rank(error, rank)) return 1;
+  return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);
+}
+
 int run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
   const int rank = launch_environment().rank;
   check_size(options, launch_environment().size);
-  if (rank == 0) check_report_folder(options);
+  if (rank == 0) check_report_folder(options.report);
   try {
     join_and_train(options, arguments);
   } catch (const Error& error) {
     if (options.events_fd < 0) throw;  // under another launcher each rank reports it
-    if (is_reported_by_other_rank(error, rank)) return 1;
-    return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);
+    return report_failure(error, rank);
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "train/options.h"
+#include "transports/error.h"
 
 namespace kolo::train {
 
@@ -13,5 +14,8 @@ bool is_launched();
 // the terminal. A failure on this rank is sent to all ranks, and thrown. Returns the exit code. If
 // another rank of the same program failed and reports that itself, returns 1 without a message.
 int run_as_rank(const Options& options, const std::vector<std::string>& arguments);
+
+// Reports a failure of the job on standard error, unless another rank does. Returns the exit code.
+int report_failure(const Error& error, int rank);
 
 }  // namespace kolo::train

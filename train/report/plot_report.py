@@ -6,6 +6,10 @@
     learning     loss and accuracy, over epochs and over seconds of training
     bytes        what each kind of rank sends per iteration, measured and by the strategy's formula
 
+or, of a report of `kolo-train crossover`,
+
+    crossover    time of an exchange over the number of dedicated servers: predicted as lines, measured as points
+
 Each file is written completely or not at all. Exit codes: 0 success, 1 the report cannot be read or the folder not written,
 3 there is no matplotlib.
 """
@@ -241,6 +245,36 @@ def draw_bytes(report, folder):
     finish(figure, folder, "bytes")
 
 
+def draw_crossover(report, folder):
+    note = "\n".join([f"{report['ranks']} workers, {report['bytes']:,} bytes; {report['transport']}; lines: predicted; points: measured",
+                      *report["findings"]])
+    figure, axes = new_plot("Time of one exchange of gradients, without training", note)
+    axis = axes[0][0]
+    arms = OrderedDict()
+    for point in report["points"]:
+        arms.setdefault(point["arm"], []).append(point)
+    for index, (arm, points) in enumerate(arms.items()):
+        look = {"color": COLOURS[index], "marker": MARKERS[index], "markersize": 8 - index, "linestyle": "none"}
+        servers = [point["servers"] for point in points]
+        predicted = [1e3 * point["predicted_seconds"] for point in points]
+        # An arm without dedicated servers takes as long for any number of them.
+        if len(points) == 1 and servers == [0]:
+            servers, predicted = [0, report["ranks"]], 2 * predicted
+        axis.plot(servers, predicted, color=COLOURS[index], linestyle="--" if index % 2 else "-", label=arm)
+        measured = [point for point in points if "measured_seconds" in point]
+        axis.plot([point["servers"] for point in measured], [1e3 * point["measured_seconds"] for point in measured], **look)
+    axis.set_xlabel("dedicated servers; 0: none")
+    axis.set_ylabel("ms")
+    axis.set_ylim(bottom=0)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.grid(alpha=0.3)
+    legend_below(figure, axis)
+    finish(figure, folder, "crossover")
+
+
+FIGURES = {"kolo-report-1": (draw_throughput, draw_iteration, draw_learning, draw_bytes), "kolo-crossover-1": (draw_crossover,)}
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -248,7 +282,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # past the finallys
     try:
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        for draw in (draw_throughput, draw_iteration, draw_learning, draw_bytes):
+        for draw in FIGURES[report["format"]]:
             draw(report, folder)
     except OSError as error:
         sys.exit(f"plot_report: {folder}: {error.strerror or error}")

@@ -6,7 +6,7 @@
 
 namespace kolo::train {
 
-// The files that the script writes: "throughput.png", ...
+// The files that the script may write: "throughput.png", ...
 std::vector<std::string> plot_files();
 
 // The command that draws the plots of the report in `folder`: "python3 SCRIPT FOLDER".

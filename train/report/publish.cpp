@@ -16,30 +16,53 @@ namespace {
 
 // Writes report.md before and after the plots, so that it never links missing plots, even if this
 // process is killed between.
-PlotResult write_with_plots(const std::string& folder, Report report) {
-  report.no_plots = fmt::format("no plots: kolo-train ended before they were drawn; run: {}",
-                                plot_command(folder));
-  write_report(folder, report);
+PlotResult write_with_plots(const std::string& folder, const Publication& what) {
+  write_report(
+      folder, what.json,
+      what.markdown(fmt::format("no plots: kolo-train ended before they were drawn; run: {}",
+                                plot_command(folder))));
   const PlotResult drawing = draw_plots(folder);
-  report.no_plots = drawing.why_none;
-  write_markdown(folder, report);
+  write_markdown(folder, what.markdown(drawing.why_none));
   return drawing;
 }
 
 }  // namespace
 
-void check_report_folder(const Options& options) {
-  if (options.report.empty()) return;
+void require_report_folder(const std::string& folder) {
+  if (folder.empty()) return;
   try {
-    require_writable(options.report);
+    require_writable(folder);
   } catch (const ReportError& error) {
     throw UsageError(error.what());
   }
+}
+
+void check_report_folder(const std::string& folder) {
+  if (folder.empty()) return;
+  require_report_folder(folder);
   std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::path(options.report) / "report.json", ignored)) {
+  if (std::filesystem::exists(std::filesystem::path(folder) / "report.json", ignored)) {
     std::fprintf(stderr, "kolo-train: --report %s: replaces the report that is there\n",
-                 options.report.c_str());
+                 folder.c_str());
   }
+}
+
+void publish(const std::string& folder, const Publication& what) {
+  bool is_said = std::fputs(what.table.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  const int why = errno;
+  PlotResult drawing;
+  if (!folder.empty()) {
+    drawing = write_with_plots(folder, what);
+    if (!drawing.why_none.empty())
+      std::fprintf(stderr, "kolo-train: %s\n", drawing.why_none.c_str());
+    std::printf("\nThe whole report: %s/report.md\n", folder.c_str());
+  }
+  is_said = std::fflush(stdout) == 0 && is_said;
+  if (!is_said) {
+    throw ReportError(fmt::format("the table: cannot write it to standard output: {}",
+                                  std::strerror(why == 0 ? errno : why)));
+  }
+  if (drawing.has_failed) throw ReportError("the report was written without plots");
 }
 
 void publish(const Options& options, const std::vector<std::string>& arguments,
@@ -49,21 +72,11 @@ void publish(const Options& options, const std::vector<std::string>& arguments,
   report.machine = machine_info();
   report.runs = std::move(runs);
   report.incomplete = incomplete;
-  bool is_said = std::fputs(report_text(report).c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  const int why = errno;
-  PlotResult drawing;
-  if (!options.report.empty()) {
-    drawing = write_with_plots(options.report, report);
-    if (!drawing.why_none.empty())
-      std::fprintf(stderr, "kolo-train: %s\n", drawing.why_none.c_str());
-    std::printf("\nThe whole report: %s/report.md\n", options.report.c_str());
-  }
-  is_said = std::fflush(stdout) == 0 && is_said;
-  if (!is_said) {
-    throw ReportError(fmt::format("the table: cannot write it to standard output: {}",
-                                  std::strerror(why == 0 ? errno : why)));
-  }
-  if (drawing.has_failed) throw ReportError("the report was written without plots");
+  publish(options.report,
+          {report_text(report), report_json(report), [&report](const std::string& no_plots) {
+             report.no_plots = no_plots;
+             return report_markdown(report);
+           }});
 }
 
 }  // namespace kolo::train

@@ -1,6 +1,7 @@
 // Publishes results: the table on standard output, the report in its folder.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,11 +10,25 @@
 
 namespace kolo::train {
 
-// Throws UsageError if the report's folder cannot be written. Leaves nothing there.
-void check_report_folder(const Options& options);
+// Throws UsageError if the folder cannot be written. Leaves nothing there. An empty name: no
+// report.
+void require_report_folder(const std::string& folder);
 
-// `runs`: one or more. `incomplete`: why runs are missing; empty if none is. Prints the table
-// first, so that it is not lost if the folder cannot be written. Throws ReportError.
+// The same; says on standard error if a report there will be replaced.
+void check_report_folder(const std::string& folder);
+
+struct Publication {
+  std::string table;  // for standard output
+  std::string json;
+  // The text of report.md; `no_plots`: why there are no plots, or empty.
+  std::function<std::string(const std::string& no_plots)> markdown;
+};
+
+// Prints the table first, so that it is not lost if the folder cannot be written. An empty folder:
+// only the table. Throws ReportError.
+void publish(const std::string& folder, const Publication& what);
+
+// `runs`: one or more. `incomplete`: why runs are missing; empty if none is. As above.
 void publish(const Options& options, const std::vector<std::string>& arguments,
              std::vector<RunRecord> runs, const std::string& incomplete);
 

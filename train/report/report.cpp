@@ -89,15 +89,15 @@ void require_writable(const std::string& folder) {
   if (refusal) std::rethrow_exception(refusal);
 }
 
-void write_report(const std::string& folder, const Report& report) {
+void write_report(const std::string& folder, const std::string& json, const std::string& markdown) {
   make_folder(folder);
   remove_plots(folder);  // plots of an earlier report must not stay beside new numbers
-  write_whole(folder, "report.json", report_json(report));
-  write_markdown(folder, report);
+  write_whole(folder, "report.json", json);
+  write_markdown(folder, markdown);
 }
 
-void write_markdown(const std::string& folder, const Report& report) {
-  write_whole(folder, "report.md", report_markdown(report));
+void write_markdown(const std::string& folder, const std::string& markdown) {
+  write_whole(folder, "report.md", markdown);
 }
 
 }  // namespace kolo::train

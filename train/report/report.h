@@ -37,11 +37,11 @@ struct Report {
 // restores the previous state. Called before the training. Throws ReportError.
 void require_writable(const std::string& folder);
 
-// Writes report.json and report.md. Throws ReportError.
-void write_report(const std::string& folder, const Report& report);
+// Writes report.json and report.md, and removes the plots of an earlier report. Throws ReportError.
+void write_report(const std::string& folder, const std::string& json, const std::string& markdown);
 
 // Writes report.md again.
-void write_markdown(const std::string& folder, const Report& report);
+void write_markdown(const std::string& folder, const std::string& markdown);
 
 std::string report_json(const Report& report);
 std::string report_markdown(const Report& report);

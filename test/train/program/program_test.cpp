@@ -145,6 +145,25 @@ TEST_CASE("parameters around one rank, and averages of parameters, train as a ri
   CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
 }
 
+TEST_CASE("crossover measures a ring and each number of servers, and writes a report") {
+  const Folder folder;
+  const ProgramResult ended =
+      run_program({"crossover", "--ranks=2", "--bytes=40000", "--shape=80Mbit,1ms", "--report=out"},
+                  folder.text());
+  INFO(ended.output);
+  REQUIRE(ended.exit_code == 0);
+  CHECK_THAT(ended.output, ContainsSubstring("everywhere") &&
+                               ContainsSubstring("Dedicated servers beat the ring"));
+  const auto report = nlohmann::json::parse(std::ifstream(folder.path / "out/report.json"));
+  REQUIRE(report["points"].size() == 4);
+  for (const auto& point : report["points"]) {
+    CHECK(point["predicted_seconds"].get<double>() > 0);
+    // A wire of 80 Mb/s carries no byte in less time.
+    CHECK(point["measured_seconds"].get<double>() > 0.004);
+  }
+  CHECK(fs::exists(folder.path / "out/report.md"));
+}
+
 TEST_CASE("diverging training ends with the iteration and advice") {
   const Folder folder;
   const ProgramResult ended = run_program(small({"compare", "--no-report", "--strategies", "ring",
@@ -171,6 +190,9 @@ TEST_CASE("wrong arguments are reported once, before anything runs") {
   refuses({"compare", "--no-report", "--ranks", "9", "--train-size", "8"},
           "more ranks than samples");
   refuses({"compare", "--no-report", "--transport", "pigeon"}, "unknown transport 'pigeon'");
+  refuses({"crossover", "--report", "out"}, "--shape is missing");
+  refuses({"crossover", "--shape", "1Gbit", "--report", "file/below"}, "cannot be written");
+  CHECK_FALSE(fs::exists(folder.path / "out"));
   refuses({"compare", "--no-report", "--strategies", "ring:lr=0.5,ps"},
           "may differ in their strategy only");
 }

@@ -127,6 +127,20 @@ class PlotReport(unittest.TestCase):
         self.assertTrue(all(shapes))
         self.assertFalse(set(shapes[0]) & set(shapes[1]))
 
+    def test_a_crossover_has_a_line_for_each_arm_and_a_point_for_each_measurement(self):
+        points = [{"arm": arm, "servers": servers, "predicted_seconds": 0.1, **measured}
+                  for arm, servers, measured in (("ring", 0, {"measured_seconds": 0.11}), ("ps", 1, {"measured_seconds": 0.2}),
+                                                 ("ps", 2, {"measured_seconds": 0.1}), ("split", 1, {}), ("split", 2, {}))]
+        report = {"format": "kolo-crossover-1", "ranks": 2, "bytes": 4, "transport": "shm,1Gbit", "findings": ["Found."], "points": points}
+        folder = self.folder / "crossover"
+        folder.mkdir()
+        (folder / "report.json").write_text(json.dumps(report), encoding="utf-8")
+        self.assertEqual(self.draw(folder), 0)
+        self.assertEqual(self.names(folder), ["crossover.png", "crossover.svg", "report.json"])
+        picture = (folder / "crossover.svg").read_text(encoding="utf-8")
+        for text in ("ring", "ps", "split", "Found."):
+            self.assertIn(f"<!-- {text} -->", picture)
+
     def test_times_have_one_decimal_as_in_the_table(self):
         picture = self.plots_of_arms("ring", figures=("iteration",), parts_ms=(20, 15.04, 1002.42, 0, 0, 0))["iteration"]
         self.assertLessEqual({"15.0", "1,002.4", "1,037.5 ms"}, {text.strip() for text in re.findall("<!-- (.*) -->", picture)})

@@ -299,7 +299,8 @@ TEST_CASE(
   const Folder folder("kolo_report_test_");
   require_writable(folder.path.string());
   std::ofstream(folder.path / "throughput.png") << "old";
-  write_report(folder.path.string(), made_up_report());
+  write_report(folder.path.string(), report_json(made_up_report()),
+               report_markdown(made_up_report()));
   CHECK(nlohmann::json::parse(text_of(folder.path / "report.json"))["runs"].size() == 2);
   CHECK(text_of(folder.path / "report.md") == report_markdown(made_up_report()));
   CHECK_FALSE(std::filesystem::exists(folder.path / "throughput.png"));
