@@ -24,7 +24,7 @@ with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mod
   --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
   --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
   --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
-  --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
+  --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
 without_value='--progress-thread --no-progress-thread --no-report'
 models='resnet50 small cnn'
 stems='imagenet cifar'
@@ -164,6 +164,14 @@ require_dataset() {
   esac
 }
 
+# require_straggle NAME VALUE: rank=R,factor=F, in any order
+require_straggle() {
+  case ",$2," in
+    ,rank=[0-9]*,factor=[1-9]*, | ,factor=[1-9]*,rank=[0-9]*,) ;;
+    *) refuse "$1: expected rank=R,factor=F, with a worker R and F from 1 to 1000, as rank=1,factor=1.5; got '$2'" ;;
+  esac
+}
+
 # check_value NAME VALUE; NAME may be any spelling of the option
 check_value() {
   case "$1" in
@@ -179,6 +187,7 @@ check_value() {
     --ps-optimizer) require_one_of "$1" "$2" "$places" ;;
     --strategies | --strategy) require_arms "$1" "$2" ;;
     --dataset) require_dataset "$1" "$2" ;;
+    --straggle) require_straggle "$1" "$2" ;;
     --report) require_report_folder "$1" "$2" ;;
     --transport) case "$2" in */*) ;; *) require_one_of "$1" "$2" "$transports" ;; esac ;;
   esac

@@ -33,6 +33,7 @@ struct Raw {
   std::string strategies;
   std::string reproducibility = "fast";
   ArmDefaults arm_defaults;
+  std::string straggle;
   double timeout_s = 60;
   bool is_report_given = false;
   bool has_no_report = false;
@@ -192,6 +193,17 @@ void add_running_flags(CLI::App& app, Raw& raw) {
   app.add_flag("--no-progress-thread", raw.has_no_progress_thread,
                "make progress in the training thread (the default)")
       ->group(group);
+  app.add_option("--straggle", raw.straggle,
+                 "a worker that takes so much longer to compute: rank=1,factor=1.5 [none]")
+      ->check([](const std::string& text) {
+        try {
+          parse_straggle(text);
+          return std::string();
+        } catch (const std::invalid_argument& error) {
+          return std::string(error.what());
+        }
+      })
+      ->group(group);
   app.add_option("--timeout", raw.timeout_s, "seconds to wait for another rank [60]")
       ->check(real_number(0, Least::excluded, 1e6))
       ->group(group);
@@ -226,6 +238,10 @@ void check_together(const Options& o) {
         "--global-batch: {} samples are too few for {} ranks; give at least one per rank",
         o.global_batch, o.ranks));
   }
+  if (o.straggle.rank >= o.ranks) {
+    refuse(fmt::format("--straggle {}: the rank must be a worker, from 0 to {}", o.straggle.text(),
+                       o.ranks - 1));
+  }
 }
 
 constexpr int kUntilSteps = 1'000'000;  // epochs, if --steps is the limit
@@ -251,6 +267,7 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
 
 Options finish(Raw& raw) {
   Options& o = raw.options;
+  if (!raw.straggle.empty()) o.straggle = parse_straggle(raw.straggle);
   check_together(o);
   // Rounded up: 0 would mean the default.
   o.timeout = std::chrono::milliseconds(std::llround(std::ceil(raw.timeout_s * 1000)));

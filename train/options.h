@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collectives/options.h"
+#include "train/loop/straggler.h"
 #include "train/strategies/arm.h"
 
 namespace kolo::train {
@@ -66,6 +67,7 @@ struct Options {
   // collectives). With kInvariant all synchronous arms end with the same bits.
   Reproducibility reproducibility = Reproducibility::kFast;
   bool progress_thread = false;  // a thread beside the training thread drives communication
+  Straggle straggle;             // a worker that computes slower
   std::chrono::milliseconds timeout{60'000};  // for every wait for another rank
 
   // Measurements.

@@ -123,6 +123,8 @@ class CompareScript(unittest.TestCase):
                              (["--strategies=local-sgd:4:8"], "expected a number from 1 to 1000000"),
                              (["--strategies=dataparallel:sharded"], "dataparallel takes no words; remove 'sharded'"),
                              (["--reproducibility", "exact"], "expected one of fast, ordered, invariant"),
+                             (["--straggle=rank=1"], "--straggle: expected rank=R,factor=F, with a worker R and F from 1 to 1000, as rank=1,factor=1.5; got"),
+                             (["--straggle", "rank=1,factor=0.5"], "got 'rank=1,factor=0.5'"),
                              (["--report", "/dev/full"], "--report: the folder '/dev/full' cannot be written: '/dev/full' is not a folder"),
                              (["--report=/dev/full/here"], "'/dev/full' is not a folder"), (["--report", ""], "--report: expected a folder"),
                              (["--dataset", "svhn:/nope"], "--dataset: there is no folder '/nope'"),
@@ -139,7 +141,7 @@ class CompareScript(unittest.TestCase):
     def test_the_values_of_options_are_no_options(self):
         (self.elsewhere / "house numbers").mkdir()
         words = ["--report", "--modle", "--strategies=ring, ring:sync=flat,ps:everywhere,ps:ssp=3,ps:split,ps:sharded:servers=3:optimizer=server", "--no-progress-thread", "--model", "small",
-                 "--dataset=svhn:house numbers", "--transport", "./libx.so", "--steps", "0", "--lr", "1e-3", "--seed=0"]
+                 "--dataset=svhn:house numbers", "--transport", "./libx.so", "--straggle", "rank=1,factor=1.5", "--steps", "0", "--lr", "1e-3", "--seed=0"]
         self.assert_trained(self.run_script(*words), *words)
 
     def test_without_a_terminal_each_tenth_of_the_build_is_a_line(self):

@@ -141,6 +141,24 @@ TEST_CASE("the arguments of a rank parse to its arm, whatever the other flags ar
   }
 }
 
+TEST_CASE("a straggler is a worker and a factor of at least 1") {
+  const Options options = parse({"compare", "--ranks", "3", "--straggle", "factor=1.5,rank=2"});
+  CHECK(options.straggle.rank == 2);
+  CHECK(options.straggle.factor == 1.5);
+  CHECK(options.straggle.text() == "rank=2,factor=1.5");
+  CHECK_FALSE(parse({"compare"}).straggle.is_set());
+  for (const char* text : {"rank=1", "factor=2", "rank=1,factor=0.9", "rank=-1,factor=2",
+                           "rank=1,factor=2,speed=3", "rank=1,rank=0,factor=2", "1,1.5",
+                           "rank=1,factor=nan", "rank=1,factor=2000", "rank=1.5,factor=2"}) {
+    INFO(text);
+    CHECK_THROWS_WITH(
+        parse({"train", "--straggle", text}),
+        ContainsSubstring("--straggle: expected rank=R,factor=F") && ContainsSubstring(text));
+  }
+  CHECK_THROWS_WITH(parse({"train", "--ranks", "2", "--straggle", "rank=2,factor=2"}),
+                    "--straggle rank=2,factor=2: the rank must be a worker, from 0 to 1");
+}
+
 TEST_CASE("unknown values are rejected with the list of known ones") {
   const auto refuses = [](std::vector<std::string> words, const std::string& part) {
     INFO(part);

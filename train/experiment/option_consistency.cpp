@@ -40,6 +40,7 @@ Flags flags_of(const Options& o) {
       {"--reproducibility", std::string(to_string(o.reproducibility))},
       {"--bucket-bytes", fmt::format("{}", o.bucket_bytes)},
       {"--first-bucket-bytes", fmt::format("{}", o.first_bucket_bytes)},
+      {"--straggle", o.straggle.text()},
       {"--eval-every", fmt::format("{}", o.eval_every)},
       {"--hash-every", fmt::format("{}", o.hash_every)},
   };

@@ -125,6 +125,10 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
                   o.lr_schedule);
   terms["precision"] = "float32";
   terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
+  if (o.straggle.is_set()) {
+    terms["straggler"] =
+        fmt::format("rank {} computes {:g} times as long", o.straggle.rank, o.straggle.factor);
+  }
   terms["buckets"] = fmt::format("{} bytes, the first {}", o.bucket_bytes, o.first_bucket_bytes);
   terms["order of sums"] = std::string(to_string(o.reproducibility));
   terms["progress"] = o.progress_thread ? "a thread of its own" : "the training thread";

@@ -76,6 +76,7 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
     data_parallel_ = dynamic_cast<DataParallelReducer*>(reducer_.get());
   }
   set_up_loader();
+  if (options.straggle.rank == setup_.rank()) straggler_.emplace(options.straggle.factor);
   note_.epochs = setup_.epochs();
   note_.iterations = setup_.iterations();
 }
@@ -295,15 +296,31 @@ void Trainer::forward_and_backward(IterationRecord& iteration) {
       {batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
       tensor::Mode::training, [this](tensor::ParameterId id) { reducer_->before_use(id); });
   require_finite(outcome.loss, "training");
+  if (straggler_) {
+    straggler_->computed(seconds_since(start) - reducer_->seconds_in_forward());
+    straggler_->settle();
+  }
   const Clock::time_point middle = Clock::now();
   reducer_->begin_backward();
-  network.backward([this](tensor::ParameterId id) { reducer_->gradient_ready(id); });
+  compute_began_ = middle;
+  network.backward([this](tensor::ParameterId id) { gradient_ready(id); });
+  if (straggler_) {
+    straggler_->computed(seconds_since(compute_began_));
+    straggler_->settle();
+  }
   part_of(iteration, Part::forward) =
       seconds_between(start, middle) - reducer_->seconds_in_forward();
   part_of(iteration, Part::backward) = seconds_since(middle) - reducer_->seconds_in_backward();
   iteration.samples = outcome.samples;
   iteration.loss = outcome.loss;
   iteration.correct = outcome.correct;
+}
+
+// A straggler's gradient is final later. Communication does not become slower.
+void Trainer::gradient_ready(tensor::ParameterId id) {
+  if (straggler_) straggler_->computed(seconds_since(compute_began_));
+  reducer_->gradient_ready(id);
+  compute_began_ = Clock::now();
 }
 
 void Trainer::require_finite(double loss, const char* which) const {

@@ -16,6 +16,7 @@
 #include "train/loop/metrics.h"
 #include "train/loop/observer.h"
 #include "train/loop/replica_guard.h"
+#include "train/loop/straggler.h"
 
 namespace kolo::train {
 
@@ -44,6 +45,8 @@ class Trainer {
   void pull_parameters();
   void skip_iteration();
   void forward_and_backward(IterationRecord& iteration);
+  // Hook of backward: the gradient of a parameter is final.
+  void gradient_ready(tensor::ParameterId id);
   void require_finite(double loss, const char* which) const;
   void finish_epoch(int epoch, std::int64_t first_iteration);
   void evaluate_epoch(EpochRecord& epoch);
@@ -64,6 +67,8 @@ class Trainer {
   std::unique_ptr<GradientReducer> reducer_;      // null on servers that serve keys
   KeyReducer* key_reducer_ = nullptr;             // the same, of a worker that pushes keys
   DataParallelReducer* data_parallel_ = nullptr;  // the same, of the arm dataparallel
+  std::optional<Straggler> straggler_;        // if this rank is one
+  Clock::time_point compute_began_;           // of a straggler, inside backward
   ReplicaGuard guard_;
   std::unique_ptr<Loader> loader_;  // workers only; dataparallel: rank 0 only
   Minibatch batch_;

@@ -31,11 +31,17 @@ TEST_CASE("ranks with the same flags agree") {
 }
 
 TEST_CASE("a rank with another flag value is reported on every rank, with the flag") {
-  const std::vector<std::vector<std::string>> differences{
-      {"--seed", "2"},           {"--momentum", "0.8"}, {"--batch-size", "7"},
-      {"--epochs", "3"},         {"--hash-every", "3"}, {"--lr", "0.5"},
-      {"--steps", "9"},          {"--eval-every", "2"}, {"--train-size", "100"},
-      {"--bucket-bytes", "1000"}};
+  const std::vector<std::vector<std::string>> differences{{"--seed", "2"},
+                                                          {"--momentum", "0.8"},
+                                                          {"--batch-size", "7"},
+                                                          {"--epochs", "3"},
+                                                          {"--hash-every", "3"},
+                                                          {"--lr", "0.5"},
+                                                          {"--steps", "9"},
+                                                          {"--eval-every", "2"},
+                                                          {"--train-size", "100"},
+                                                          {"--bucket-bytes", "1000"},
+                                                          {"--straggle", "rank=0,factor=2"}};
   for (const auto& difference : differences) {
     for (const std::string& text : texts_of(difference)) {
       CHECK_THAT(text, ContainsSubstring("rank 1 was given a different"));

@@ -70,9 +70,10 @@ TEST_CASE(
     "report") {
   const Folder folder;
   const std::string transport = GENERATE("shm", "tcp");
-  const ProgramResult ended = run_program(small({"compare", "--transport", transport, "--report",
-                                                 "out", "--strategies", "ring,ps,ps:everywhere"}),
-                                          folder.text());
+  const ProgramResult ended =
+      run_program(small({"compare", "--transport", transport, "--report", "out", "--strategies",
+                         "ring,ps,ps:everywhere", "--straggle", "rank=1,factor=1.1"}),
+                  folder.text());
   INFO(ended.output);
   REQUIRE(ended.exit_code == 0);
   CHECK_THAT(ended.output, ContainsSubstring("images/s, all workers"));
@@ -83,6 +84,7 @@ TEST_CASE(
   REQUIRE(report["runs"].size() == 3);
   for (const auto& run : report["runs"]) {
     CHECK(run["transport"] == transport);
+    CHECK(run["terms"]["straggler"] == "rank 1 computes 1.1 times as long");
     CHECK(run["final_hash"] == report["runs"][0]["final_hash"]);
     check_run(run);
   }
@@ -190,6 +192,8 @@ TEST_CASE("wrong arguments are reported once, before anything runs") {
   refuses({"compare", "--no-report", "--ranks", "9", "--train-size", "8"},
           "more ranks than samples");
   refuses({"compare", "--no-report", "--transport", "pigeon"}, "unknown transport 'pigeon'");
+  refuses({"crossover", "--shape", "1Gbit", "--straggle", "rank=1,factor=2"},
+          "crossover does not expect '--straggle'");
   refuses({"crossover", "--report", "out"}, "--shape is missing");
   refuses({"crossover", "--shape", "1Gbit", "--report", "file/below"}, "cannot be written");
   CHECK_FALSE(fs::exists(folder.path / "out"));

@@ -1,0 +1,45 @@
+// Straggler: a worker that computes slower than the others, as a slower machine would.
+//
+// While a worker computes forward and backward, it sleeps in proportion to the time just measured:
+// after forward, and between the gradients of backward. So its gradients become final later, and
+// exchanges overlap with its backward as on a slow machine. It sleeps instead of computing, so that
+// it takes no core from other ranks.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace kolo::train {
+
+// The worker `rank` takes `factor` times as long as it computes.
+struct Straggle {
+  int rank = -1;  // below 0: none
+  double factor = 1;
+
+  bool is_set() const { return rank >= 0; }
+  std::string text() const;  // as parsed; "none" if none is set
+};
+
+// Parses "rank=1,factor=1.5". Throws std::invalid_argument with what is expected.
+Straggle parse_straggle(std::string_view text);
+
+class Straggler {
+ public:
+  // Sleeps for about so many seconds, and returns how many they were. Tests replace it.
+  using Sleep = std::function<double(double seconds)>;
+  explicit Straggler(double factor);
+  Straggler(double factor, Sleep sleep);
+
+  // `seconds` of computing have just ended: sleeps if enough of them add up.
+  void computed(double seconds);
+  // Sleeps for the rest.
+  void settle();
+
+ private:
+  double factor_;
+  Sleep sleep_;
+  double owed_ = 0;  // seconds to sleep; below 0: slept too long
+};
+
+}  // namespace kolo::train
