@@ -13,6 +13,10 @@ double RunRecord::images_per_second() const {
   return sum;
 }
 
+double RunRecord::images_per_second_per_host() const {
+  return images_per_second() / (workers + servers);
+}
+
 std::vector<double> RunRecord::counted_seconds() const {
   std::vector<double> seconds(step_seconds.end() - static_cast<std::ptrdiff_t>(counted_iterations),
                               step_seconds.end());

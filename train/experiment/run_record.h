@@ -83,6 +83,8 @@ struct RunRecord {
 
   // All workers together, over the counted iterations.
   double images_per_second() const;
+  // Per rank, dedicated servers too: what a host contributes if each rank is a host.
+  double images_per_second_per_host() const;
   // Seconds of the counted iterations, on rank 0, without those that it left out (backup workers).
   std::vector<double> counted_seconds() const;
   // Forward time of an iteration: the mean over workers of their medians.

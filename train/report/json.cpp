@@ -12,6 +12,7 @@ namespace {
 nlohmann::json with_summary(const RunRecord& run) {
   nlohmann::json json = run;
   json["images_per_second"] = run.images_per_second();
+  json["images_per_second_per_host"] = run.images_per_second_per_host();
   json["bytes_match_formula"] = run.bytes_match();
   json["busy_cores_workers"] = run.busy_cores(true);
   json["busy_cores_servers"] = run.busy_cores(false);

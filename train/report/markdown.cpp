@@ -14,14 +14,16 @@ struct Meaning {
   const char* number;
   const char* how;
 };
-constexpr std::array<Meaning, 16> kMeanings{{
-    {"a [b, c]", "the mean over the runs with different seeds, the smallest, the largest"},
+constexpr std::array<Meaning, 18> kMeanings{{
+    {"a [b, c]", "the mean over two runs with different seeds, the smaller, the larger"},
+    {"a ± b", "the mean over three or more runs with different seeds, the standard deviation"},
     {"seconds of training",
      "all iterations from the first, without start-up, evaluation and checks of the replicas"},
     {"images/s",
      "samples per second of the counted iterations, summed over workers. Not counted: the "
      "first {skipped} iterations, "
-     "evaluation, and checks of the replicas"},
+     "evaluation, and checks of the replicas. Each host: divided by the number of all ranks, as "
+     "dedicated servers cost hosts too if each rank is a host"},
     {"iteration",
      "mean over the counted iterations and over workers, on the training thread, from requesting "
      "a batch to updated "
@@ -50,10 +52,15 @@ constexpr std::array<Meaning, 16> kMeanings{{
      "formula"},
     {"cores busy", "CPU seconds of the processes per second of training: the cores that they use"},
     {"peak memory", "the largest resident memory of one process"},
+    {"workers idle",
+     "the part of an iteration in which a worker only waits: exposed communication without the "
+     "part "
+     "inside backward"},
     {"servers idle", "the part of an iteration in which a dedicated server waits for messages"},
     {"staleness",
      "of arms that apply gradients as they arrive: the updates of a key between a worker's pull of "
-     "it and its gradient. Dropped: came after the end of their iteration (backup)"},
+     "it and its gradient. Below it the gradients by number of updates. Dropped: came after the "
+     "end of their iteration (backup)"},
     {"after S s of training",
      "the arms at equal time: test accuracy of the last evaluated epoch that had ended when the "
      "fastest run ended its training"},

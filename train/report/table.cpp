@@ -24,6 +24,7 @@ constexpr std::array<std::pair<const char*, double>, 3> kQuantiles{
     {{"  p10 of rank 0", 0.1}, {"  median", 0.5}, {"  p90", 0.9}}};
 
 std::string with_spread(const Runs& runs, const Value& value, int digits) {
+  const auto count = static_cast<double>(runs.size());
   double sum = 0, low = INFINITY, high = -INFINITY;
   for (const RunRecord* run : runs) {
     const double one = value(*run);
@@ -31,9 +32,13 @@ std::string with_spread(const Runs& runs, const Value& value, int digits) {
     low = std::min(low, one);
     high = std::max(high, one);
   }
-  const double mean = sum / static_cast<double>(runs.size());
+  const double mean = sum / count;
   if (runs.size() == 1) return fmt::format("{:.{}f}", mean, digits);
-  return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", mean, digits, low, digits, high, digits);
+  if (runs.size() == 2)
+    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", mean, digits, low, digits, high, digits);
+  double squares = 0;
+  for (const RunRecord* run : runs) squares += (value(*run) - mean) * (value(*run) - mean);
+  return fmt::format("{:.{}f} ± {:.{}f}", mean, digits, std::sqrt(squares / (count - 1)), digits);
 }
 
 // The mean over workers (or over servers) of `value`.
@@ -103,6 +108,8 @@ void add_speed(TableMaker& table) {
       "images/s, all workers", [](const RunRecord& r) { return r.images_per_second(); }, 1);
   table.add("  each worker", of_workers([](const RankRecord& r) { return r.images_per_second; }),
             1);
+  table.add(
+      "  each host", [](const RunRecord& r) { return r.images_per_second_per_host(); }, 1);
   table.add("iteration, ms", of_workers([](const RankRecord& r) { return r.step_seconds * 1e3; }),
             1);
   for (const auto& row : kQuantiles) {
@@ -192,7 +199,32 @@ double dropped_percent(const RunRecord& run) {
   return all > 0 ? 100 * run.gradients_dropped / all : 0;
 }
 
+// Percent of gradients that were 0, 1, ... updates late; the last number counts all later ones.
+std::string staleness_histogram(const Runs& runs) {
+  constexpr std::size_t kShown = 6;
+  std::vector<double> counts;
+  double all = 0;
+  for (const RunRecord* run : runs) {
+    for (std::size_t s = 0; s < run->staleness.size(); ++s) {
+      const std::size_t place = std::min(s, kShown - 1);
+      counts.resize(std::max(counts.size(), place + 1));
+      counts[place] += run->staleness[s];
+      all += run->staleness[s];
+    }
+  }
+  if (all == 0) return "-";
+  std::vector<std::string> percents;
+  for (const double one : counts) percents.push_back(fmt::format("{:.0f}", 100 * one / all));
+  return fmt::format("{}", fmt::join(percents, "/"));
+}
+
 void add_serving(TableMaker& table) {
+  table.add("workers idle, %", of_workers([](const RankRecord& r) {
+              const double waiting =
+                  r.parts[static_cast<std::size_t>(Part::exposed)] - r.exposed_in_backward;
+              return r.step_seconds > 0 ? 100 * waiting / r.step_seconds : 0;
+            }),
+            0);
   table.add_for_servers("servers idle, %",
                         mean_of_ranks(false,
                                       [](const RankRecord& r) {
@@ -209,6 +241,7 @@ void add_serving(TableMaker& table) {
   };
   add("staleness of a gradient, mean", mean_staleness, 2);
   add("  largest", largest_staleness, 0);
+  table.add_text("  0/1/2/3/4/more updates, %", staleness_histogram);
   add("gradients dropped, %", dropped_percent, 2);
 }
 

@@ -18,7 +18,8 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-// With several seeds, cells are means, followed by the smallest and the largest value in brackets.
+// With several seeds, cells are means: of two, with the smallest and the largest value in brackets;
+// of more, with the sample standard deviation.
 Table make_table(const Report& report);
 
 // The runs of one arm, in the order of seeds.

@@ -65,6 +65,14 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
+// The cells of a row of the table; none if there is no such row.
+std::vector<std::string> cells(const Report& report, const std::string& label) {
+  for (const TableRow& row : make_table(report).rows) {
+    if (row.label == label) return row.cells;
+  }
+  return {};
+}
+
 // A temporary folder, removed by the destructor.
 struct Folder {
   explicit Folder(const std::string& name)
@@ -186,19 +194,42 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
 
 TEST_CASE("the table shows predicted times and their errors, or nothing without a known network") {
   Report report = made_up_report();
-  const auto cells = [&](const std::string& label) {
-    for (const TableRow& row : make_table(report).rows) {
-      if (row.label == label) return row.cells;
-    }
-    return std::vector<std::string>{};
-  };
-  CHECK(cells("iteration predicted, ms") == std::vector<std::string>{"-", "-"});
+  CHECK(cells(report, "iteration predicted, ms") == std::vector<std::string>{"-", "-"});
   report.runs[0].predicted_step_seconds = 0.2;
   report.runs[0].predicted_exposed = 0.044;
-  CHECK(cells("iteration predicted, ms") == std::vector<std::string>{"200.0", "-"});
-  CHECK(cells("  error, %") == std::vector<std::string>{"-20.0", "-"});
-  CHECK(cells("exposed predicted, ms") == std::vector<std::string>{"44.0", "-"});
+  CHECK(cells(report, "iteration predicted, ms") == std::vector<std::string>{"200.0", "-"});
+  CHECK(cells(report, "  error, %") == std::vector<std::string>{"-20.0", "-"});
+  CHECK(cells(report, "exposed predicted, ms") == std::vector<std::string>{"44.0", "-"});
   CHECK_THAT(report_text(report), ContainsSubstring("10.0"));
+}
+
+TEST_CASE("three seeds have a mean and a standard deviation") {
+  Report report;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    report.runs.push_back(made_up_run("ring", seed, 0));
+    for (RankRecord& rank : report.runs.back().ranks)
+      rank.images_per_second = 70 + 10 * static_cast<double>(seed);
+  }
+  CHECK(make_table(report).rows[1].cells[0] == "180.0 ± 20.0");
+  CHECK_THAT(report_markdown(report), ContainsSubstring("180.0 ± 20.0"));
+}
+
+TEST_CASE("images/s of a host count dedicated servers as hosts") {
+  const auto json = nlohmann::json::parse(report_json(made_up_report()));
+  CHECK(json["runs"][0]["images_per_second_per_host"] == Approx(80));
+  CHECK(json["runs"][1]["images_per_second_per_host"] == Approx(160.0 / 3));
+  CHECK(cells(made_up_report(), "  each host") == std::vector<std::string>{"80.0", "53.3"});
+}
+
+TEST_CASE("the table shows waits of workers, and the staleness of gradients by updates") {
+  Report report = made_up_report();
+  for (RankRecord& rank : report.runs[0].ranks) rank.exposed_in_backward = 0.015;
+  CHECK(cells(report, "workers idle, %") == std::vector<std::string>{"10", "16"});
+  CHECK(cells(report, "  0/1/2/3/4/more updates, %").empty());
+  report.runs[1].staleness = {50, 25, 0, 10, 0, 5, 10};
+  report.runs[1].gradients_applied = 100;
+  CHECK(cells(report, "  0/1/2/3/4/more updates, %") ==
+        std::vector<std::string>{"-", "50/25/0/10/0/15"});
 }
 
 TEST_CASE("findings on weights and losses cover all seeds") {
