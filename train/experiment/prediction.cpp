@@ -1,6 +1,7 @@
 #include "train/experiment/prediction.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "transports/decorators/shape.h"
@@ -25,13 +26,31 @@ double exposed_seconds(const RankRecord& worker, double bytes, const Arm& arm,
                        const Network& network) {
   const double hops = arm.is_served() ? worker.last_hops : worker.hops;
   const double all = exchange_seconds(network, bytes, hops);
-  if (arm.sync == Sync::naive || arm.sync == Sync::flat) return all;
+  const bool is_after_backward = arm.sync == Sync::naive || arm.sync == Sync::flat;
+  if (is_after_backward || arm.local_steps > 0) return all;
   const double own = bytes_of(worker);
   const double last_bytes = own > 0 ? bytes * worker.last_bytes / own : 0;
   const double last = exchange_seconds(network, last_bytes, worker.last_hops);
   double hiding = part(worker, Part::backward);
   if (arm.sync == Sync::prioritized) hiding += part(worker, Part::forward);
   return std::max(last, worker.first_full + all - hiding);
+}
+
+bool is_around_one_rank(const Arm& arm) { return arm.strategy == "dataparallel"; }
+
+// The bytes that bound an exchange: those of the busiest rank.
+double most_bytes(const RunRecord& run, const Arm& arm) {
+  if (is_around_one_rank(arm)) return run.ranks.front().formula_received;
+  double most = 0;
+  for (const RankRecord& rank : run.ranks) most = std::max(most, bytes_of(rank));
+  return most;
+}
+
+// Communication before forward: of dataparallel, down a tree and to each rank.
+double seconds_before_forward(const RunRecord& run, const Arm& arm, const Network& network) {
+  if (!is_around_one_rank(arm) || run.workers == 1) return 0;
+  const int hops = std::bit_width(static_cast<unsigned>(run.workers - 1)) + 1;
+  return exchange_seconds(network, run.ranks.front().formula_sent, hops);
 }
 
 bool waits_for_all(const Consistency& rule) {
@@ -56,8 +75,7 @@ double exchange_seconds(const Network& network, double bytes, double hops) {
 }
 
 PredictedIteration predict(const RunRecord& run, const Arm& arm, const Network& network) {
-  double busiest = 0;
-  for (const RankRecord& rank : run.ranks) busiest = std::max(busiest, bytes_of(rank));
+  const double busiest = most_bytes(run, arm);
   const bool is_synchronous = waits_for_all(arm.rule);
   const double served = exchange_seconds(network, busiest, 0);
   double longest = 0, sum = 0, compute = 0;
@@ -67,6 +85,7 @@ PredictedIteration predict(const RunRecord& run, const Arm& arm, const Network& 
     double seconds = compute_seconds(rank);
     compute += seconds;
     if (busiest > 0) seconds += exposed_seconds(rank, bytes, arm, network);
+    seconds += seconds_before_forward(run, arm, network);
     longest = std::max(longest, seconds);
     sum += std::max(seconds, served);
   }

@@ -12,6 +12,9 @@
 //   naive, flat   C
 //   others        max(time of the last bucket, first bucket full + C - backward)
 //   prioritized   the same, with the next forward added to backward
+//   local-sgd     C, spread over its local steps
+//   dataparallel  rank 0's sending of parameters and batch, then as others with the gradients that
+//                 rank 0 receives
 //
 // A synchronous iteration lasts as long as that of the slowest worker. Where servers apply
 // gradients as they arrive, a worker waits for its own bytes only, but no iteration is shorter than

@@ -20,7 +20,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunRecord, arm, seed, formula, difference, te
                                    epochs, ranks, step_seconds, step_losses, staleness,
                                    gradients_applied, gradients_dropped, final_hash, replica_checks,
                                    training_seconds, evaluation_seconds, checking_seconds,
-                                   total_seconds, predicted_step_seconds,
-                                   predicted_exposed)
+                                   total_seconds, predicted_step_seconds, predicted_exposed)
 
 }  // namespace kolo::train

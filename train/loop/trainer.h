@@ -67,8 +67,8 @@ class Trainer {
   std::unique_ptr<GradientReducer> reducer_;      // null on servers that serve keys
   KeyReducer* key_reducer_ = nullptr;             // the same, of a worker that pushes keys
   DataParallelReducer* data_parallel_ = nullptr;  // the same, of the arm dataparallel
-  std::optional<Straggler> straggler_;        // if this rank is one
-  Clock::time_point compute_began_;           // of a straggler, inside backward
+  std::optional<Straggler> straggler_;            // if this rank is one
+  Clock::time_point compute_began_;               // of a straggler, inside backward
   ReplicaGuard guard_;
   std::unique_ptr<Loader> loader_;  // workers only; dataparallel: rank 0 only
   Minibatch batch_;

@@ -14,7 +14,7 @@ struct Meaning {
   const char* number;
   const char* how;
 };
-constexpr std::array<Meaning, 18> kMeanings{{
+constexpr std::array<Meaning, 19> kMeanings{{
     {"a [b, c]", "the mean over two runs with different seeds, the smaller, the larger"},
     {"a ± b", "the mean over three or more runs with different seeds, the standard deviation"},
     {"seconds of training",

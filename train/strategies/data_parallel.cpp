@@ -6,7 +6,7 @@
 // to ceil(log2 n) times. All other arms move less through one rank: this arm shows why.
 #include "train/strategies/data_parallel.h"
 
-#include <array>
+#include <bit>
 
 #include "collectives/algorithms/binomial_tree.h"
 #include "collectives/algorithms/chain.h"
@@ -49,6 +49,12 @@ class DataParallel final : public Strategy {
     if (is_ordered_) up = down = ordered_chain_reduce_sent(rank, size, kRoot, count);
     return {static_cast<double>((up + to_children) * sizeof(float)),
             static_cast<double>((down + from_parent) * sizeof(float))};
+  }
+
+  // Of the reduction.
+  int hops(std::int64_t) const override {
+    return is_ordered_ ? context_.workers
+                       : std::bit_width(static_cast<unsigned>(context_.workers - 1));
   }
 
  private:
