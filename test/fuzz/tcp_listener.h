@@ -18,7 +18,7 @@ inline constexpr int kPeer = 1;
 inline tcp::Listener make_listener(posix::Epoll& watch) {
   tcp::EndpointAddress peer;
   peer.identity = "elsewhere";
-  peer.host = "127.0.0.1";
+  peer.hosts = {"127.0.0.1"};
   peer.port = 1;
   TcpSettings settings;
   settings.host = "127.0.0.1";
