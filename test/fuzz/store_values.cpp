@@ -29,8 +29,9 @@ namespace {
 void take_endpoint_address(const std::string& text) {
   const tcp::EndpointAddress address = tcp::address_from_text(text, 1);
   const tcp::EndpointAddress again = tcp::address_from_text(tcp::to_text(address), 1);
-  require(again.token == address.token && again.host == address.host && again.port == address.port,
-          "an endpoint address survives writing and reading");
+  require(
+      again.token == address.token && again.hosts == address.hosts && again.port == address.port,
+      "an endpoint address survives writing and reading");
   require(!address.address().empty(), "an endpoint address has a host and a port");
 }
 

@@ -58,8 +58,11 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
   std::getline(stream, address.identity);
   stream >> hosts >> address.port >> address.segment_bytes >> address.lanes >> token >>
       address.listens_on_all;
+  for (std::istringstream list(hosts); std::getline(list, hosts, ',');) {
+    if (!hosts.empty()) address.hosts.push_back(hosts);
+  }
   const auto parsed = token_from_text(token);
-  if (!stream || !parsed) {
+  if (!stream || !parsed || address.hosts.empty()) {
     throw Error(
         ErrorCode::kProtocol, rank,
         fmt::format(
@@ -67,8 +70,6 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
             rank));
   }
   address.token = *parsed;
-  for (std::istringstream list(hosts); std::getline(list, hosts, ',');)
-    address.hosts.push_back(hosts);
   return address;
 }
 
