@@ -1,4 +1,4 @@
-// Event loop of the launcher: signals, output, ends of ranks, deadlines.
+// Event loop of the launcher: signals, output, ends of ranks, deadlines, for one or more jobs.
 //
 // The first rank that fails decides the job's exit code. If several end at once, one SIGCHLD stands
 // for all of them, and it names the first. But the first to end need not be the first to fail. The
@@ -22,8 +22,10 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "transports/error.h"
 #include "transports/launch/prefixed_lines.h"
@@ -100,21 +102,7 @@ class Job {
         reaper_(request.ranks),
         store_("127.0.0.1", 0) {}
 
-  LaunchResult run() {
-    if (auto failure = start()) return *failure;
-    while (std::any_of(ranks_.begin(), ranks_.end(),
-                       [](const RankProcess& rank) { return rank.is_running(); })) {
-      wait_for_something(next_deadline());
-      copy_output();
-      take_signals();
-      keep_deadlines();
-    }
-    signal_all(SIGKILL);  // processes that the ranks left behind
-    drain();
-    return result();
-  }
-
- private:
+  // Starts the ranks. Returns a result if the program cannot be started.
   std::optional<LaunchResult> start() {
     for (int rank = 0; rank < request_.ranks; ++rank) {
       try {
@@ -131,6 +119,77 @@ class Job {
     return std::nullopt;
   }
 
+  void add_outputs(std::vector<pollfd>& waiting) const {
+    for (const auto& output : outputs_) {
+      if (output.is_open()) waiting.push_back({output.descriptor(), POLLIN, 0});
+    }
+  }
+
+  void copy_output() {
+    for (auto& output : outputs_) output.copy();
+  }
+
+  // `first`: of all children that have ended, the first.
+  void look_at_ranks(pid_t first) {
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      if (ranks_[i].pid() == first) look_at(i);
+    }
+    for (std::size_t i = 0; i < ranks_.size(); ++i) look_at(i);
+  }
+
+  void pass_on(int signal) {
+    if (drain_until_) return;
+    signal_all(signal);
+    if (!launch::is_request_to_end(signal) || kill_at_) return;
+    passed_on_ = signal;
+    end_at_.reset();
+    kill_at_ = Clock::now() + request_.grace;
+  }
+
+  std::optional<Deadline> next_deadline() const {
+    if (drain_until_) return drain_until_;
+    return end_at_ ? end_at_ : kill_at_;
+  }
+
+  // Ends ranks whose time is over, and processes that all ranks left behind.
+  void keep_deadlines() {
+    if (drain_until_) return;
+    const Deadline now = Clock::now();
+    if (end_at_ && now >= *end_at_) {
+      signal_all(SIGTERM);
+      signal_all(SIGCONT);  // a stopped rank must continue to end
+      end_at_.reset();
+      kill_at_ = now + request_.grace;
+    }
+    if (kill_at_ && now >= *kill_at_) {
+      signal_all(SIGKILL);
+      kill_at_ = now + request_.grace;
+    }
+    if (std::ranges::any_of(ranks_, &RankProcess::is_running)) return;
+    signal_all(SIGKILL);
+    drain_until_ = now + kLastOutput;
+  }
+
+  // True if all ranks have ended, and their output is copied or late.
+  bool is_over() const {
+    return drain_until_ && (std::ranges::none_of(outputs_, &launch::PrefixedLines::is_open) ||
+                            Clock::now() >= *drain_until_);
+  }
+
+  LaunchResult result() const {
+    if (!failed_) return result_of_success();
+    const launch::ExitStatus& ending = ranks_[*failed_].ending();
+    std::string message = fmt::format("rank {} {}", *failed_, ending.text());
+    if (passed_on_ != 0) {
+      message +=
+          fmt::format(" after signal {} ({}) was passed on", passed_on_, strsignal(passed_on_));
+    } else if (bystanders_ > 0) {
+      message += fmt::format("; {} ended", others(bystanders_));
+    }
+    return {ending.exit_code(), message, static_cast<int>(*failed_)};
+  }
+
+ private:
   launch::RankProgram program(int rank) const {
     const std::string size = std::to_string(request_.ranks);
     const std::string number = std::to_string(rank);
@@ -143,41 +202,8 @@ class Job {
              {"MASTER_ADDR", "127.0.0.1"},
              {"MASTER_PORT", std::to_string(free_port_.port())}},
             rank == 0 && request_.output == RankOutput::kRankZeroPlain,
-            cores_.empty() ? std::vector<int>() : cores_[static_cast<std::size_t>(rank)]};
-  }
-
-  void wait_for_something(std::optional<Deadline> deadline) {
-    std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0}};
-    for (const auto& output : outputs_) {
-      if (output.is_open()) waiting.push_back({output.descriptor(), POLLIN, 0});
-    }
-    int timeout_ms = -1;
-    if (deadline) {
-      const auto left = std::chrono::ceil<milliseconds>(*deadline - Clock::now()).count();
-      timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
-    }
-    poll(waiting.data(), waiting.size(), timeout_ms);
-  }
-
-  void copy_output() {
-    for (auto& output : outputs_) output.copy();
-  }
-
-  void take_signals() {
-    while (const auto arrived = signals_.next()) {
-      if (arrived->signal == SIGCHLD) {
-        look_at_ranks(arrived->from);
-      } else {
-        pass_on(arrived->signal);
-      }
-    }
-  }
-
-  void look_at_ranks(pid_t first) {
-    for (std::size_t i = 0; i < ranks_.size(); ++i) {
-      if (ranks_[i].pid() == first) look_at(i);
-    }
-    for (std::size_t i = 0; i < ranks_.size(); ++i) look_at(i);
+            cores_.empty() ? std::vector<int>() : cores_[static_cast<std::size_t>(rank)],
+            request_.descriptors};
   }
 
   void look_at(std::size_t rank) {
@@ -200,44 +226,8 @@ class Job {
     if (may_follow_another(ranks_[*failed_].ending())) failed_ = rank;
   }
 
-  void pass_on(int signal) {
-    signal_all(signal);
-    if (signal == SIGTSTP) raise(SIGSTOP);  // and stop with them; a later SIGCONT is passed on too
-    if (!launch::is_request_to_end(signal) || kill_at_) return;
-    passed_on_ = signal;
-    end_at_.reset();
-    kill_at_ = Clock::now() + request_.grace;
-  }
-
-  std::optional<Deadline> next_deadline() const { return end_at_ ? end_at_ : kill_at_; }
-
-  void keep_deadlines() {
-    const Deadline now = Clock::now();
-    if (end_at_ && now >= *end_at_) {
-      signal_all(SIGTERM);
-      signal_all(SIGCONT);  // a stopped rank must continue to end
-      end_at_.reset();
-      kill_at_ = now + request_.grace;
-    }
-    if (kill_at_ && now >= *kill_at_) {
-      signal_all(SIGKILL);
-      kill_at_ = now + request_.grace;
-    }
-  }
-
   void signal_all(int signal) {
     for (const RankProcess& rank : ranks_) rank.signal_group(signal);
-  }
-
-  void drain() {
-    const Deadline deadline = Clock::now() + kLastOutput;
-    const auto is_open = [](const launch::PrefixedLines& output) { return output.is_open(); };
-    while (std::any_of(outputs_.begin(), outputs_.end(), is_open) && Clock::now() < deadline) {
-      wait_for_something(deadline);
-      copy_output();
-      while (signals_.next()) {
-      }
-    }
   }
 
   // Success, unless output of the ranks could not be written.
@@ -250,45 +240,110 @@ class Job {
     return {};
   }
 
-  LaunchResult result() const {
-    if (!failed_) return result_of_success();
-    const launch::ExitStatus& ending = ranks_[*failed_].ending();
-    std::string message = fmt::format("rank {} {}", *failed_, ending.text());
-    if (passed_on_ != 0) {
-      message +=
-          fmt::format(" after signal {} ({}) was passed on", passed_on_, strsignal(passed_on_));
-    } else if (bystanders_ > 0) {
-      message += fmt::format("; {} ended", others(bystanders_));
-    }
-    return {ending.exit_code(), message, static_cast<int>(*failed_)};
-  }
-
   const LaunchRequest& request_;
   const std::vector<std::vector<int>> cores_;  // of each rank; empty: no binding
-  launch::Signals signals_;                    // before threads and processes inherit the mask
-  Subreaper subreaper_;
   launch::Reaper reaper_;
   TcpStoreServer store_;
   FreePort free_port_;
   std::vector<RankProcess> ranks_;
   std::vector<launch::PrefixedLines> outputs_;
   std::optional<std::size_t> failed_;
-  int bystanders_ = 0;               // ranks still running when it failed
-  bool failed_by_itself_ = true;     // before any signal was passed on
-  int passed_on_ = 0;                // the first passed-on signal that requests the end
-  std::optional<Deadline> end_at_;   // SIGTERM to all
-  std::optional<Deadline> kill_at_;  // SIGKILL to all
+  int bystanders_ = 0;                   // ranks still running when it failed
+  bool failed_by_itself_ = true;         // before any signal was passed on
+  int passed_on_ = 0;                    // the first passed-on signal that requests the end
+  std::optional<Deadline> end_at_;       // SIGTERM to all
+  std::optional<Deadline> kill_at_;      // SIGKILL to all
+  std::optional<Deadline> drain_until_;  // all ranks have ended
+};
+
+// Jobs that run at the same time, in one event loop.
+class Jobs {
+ public:
+  // `advice`: added to the message of each failure.
+  Jobs(std::span<const LaunchRequest> requests, std::string advice, const JobEnded& ended)
+      : advice_(std::move(advice)), ended_(ended), results_(requests.size()) {
+    for (const LaunchRequest& request : requests) jobs_.push_back(std::make_unique<Job>(request));
+  }
+
+  std::vector<LaunchResult> run() {
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      if (auto failure = jobs_[i]->start()) end(i, *failure);
+    }
+    while (std::ranges::any_of(jobs_, [](const auto& job) { return job != nullptr; })) {
+      wait_for_something();
+      for_each([](Job& job) { job.copy_output(); });
+      take_signals();
+      for_each([](Job& job) { job.keep_deadlines(); });
+      for (std::size_t i = 0; i < jobs_.size(); ++i) {
+        if (jobs_[i] && jobs_[i]->is_over()) end(i, jobs_[i]->result());
+      }
+    }
+    return results_;
+  }
+
+ private:
+  void for_each(const std::function<void(Job&)>& call) {
+    for (const auto& job : jobs_) {
+      if (job) call(*job);
+    }
+  }
+
+  void end(std::size_t i, LaunchResult result) {
+    if (result.exit_code != 0) result.message += advice_;
+    results_[i] = std::move(result);
+    jobs_[i].reset();
+    if (ended_) ended_(i, results_[i]);
+  }
+
+  void wait_for_something() {
+    std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0}};
+    std::optional<Deadline> deadline;
+    for_each([&](Job& job) {
+      job.add_outputs(waiting);
+      const auto its = job.next_deadline();
+      if (its && (!deadline || *its < *deadline)) deadline = its;
+    });
+    int timeout_ms = -1;
+    if (deadline) {
+      const auto left = std::chrono::ceil<milliseconds>(*deadline - Clock::now()).count();
+      timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+    }
+    poll(waiting.data(), waiting.size(), timeout_ms);
+  }
+
+  void take_signals() {
+    while (const auto arrived = signals_.next()) {
+      if (arrived->signal == SIGCHLD) {
+        for_each([&](Job& job) { job.look_at_ranks(arrived->from); });
+        continue;
+      }
+      for_each([&](Job& job) { job.pass_on(arrived->signal); });
+      // Stop with the ranks; a later SIGCONT is passed on too.
+      if (arrived->signal == SIGTSTP) raise(SIGSTOP);
+    }
+  }
+
+  launch::Signals signals_;  // before threads and processes inherit the mask
+  Subreaper subreaper_;
+  const std::string advice_;
+  const JobEnded& ended_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  std::vector<LaunchResult> results_;
 };
 
 // Largest number of descriptors open in this process while it launches. `with_store`: each rank
 // that is already running has a connection to the store.
-int descriptors_needed(const LaunchRequest& request, int open_now, bool with_store) {
-  constexpr int kOwn = 7;            // signals, the reaper, three or four of the store, a port
+int descriptors_needed(std::span<const LaunchRequest> requests, int open_now, bool with_store) {
+  constexpr int kSignals = 1;
+  constexpr int kOwn = 6;            // of a job: the reaper, three or four of the store, a port
   constexpr int kWhileStarting = 6;  // both ends of three pipes
-  const int plain = request.output == RankOutput::kRankZeroPlain ? 1 : 0;
-  const int before_last = 2 * std::max(request.ranks - 1 - plain, 0);
-  const int connections = with_store ? request.ranks - 1 : 0;
-  return open_now + kOwn + before_last + kWhileStarting + connections;
+  int needed = open_now + kSignals + kWhileStarting;
+  for (const LaunchRequest& request : requests) {
+    const int plain = request.output == RankOutput::kRankZeroPlain ? 1 : 0;
+    const int before_last = 2 * std::max(request.ranks - 1 - plain, 0);
+    needed += kOwn + before_last + (with_store ? request.ranks - 1 : 0);
+  }
+  return needed + 2 * static_cast<int>(requests.size() - 1);
 }
 
 int open_descriptors(int limit) {
@@ -300,27 +355,27 @@ int open_descriptors(int limit) {
 
 // Checked in advance, since a rank whose connection to the store is not accepted would get no
 // error.
-std::string why_too_few_descriptors(const LaunchRequest& request, bool with_store) {
+std::string why_too_few_descriptors(std::span<const LaunchRequest> requests, bool with_store) {
   rlimit limit{};
   constexpr rlim_t kMost = 1 << 20;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > kMost) return {};
   const int allowed = static_cast<int>(limit.rlim_cur);
-  const int needed = descriptors_needed(request, open_descriptors(allowed), with_store);
+  const int needed = descriptors_needed(requests, open_descriptors(allowed), with_store);
   if (needed <= allowed) return {};
-  return fmt::format("{}; to launch {} ranks it needs {}", posix::error_text(EMFILE), request.ranks,
+  int ranks = 0;
+  for (const LaunchRequest& request : requests) ranks += request.ranks;
+  return fmt::format("{}; to launch {} ranks it needs {}", posix::error_text(EMFILE), ranks,
                      needed);
 }
 
-}  // namespace
-
-LaunchResult launch_ranks(const LaunchRequest& request) {
+// Errors that every rank would have are reported once, here.
+void require_valid(const LaunchRequest& request) {
   if (request.command.empty())
     throw std::invalid_argument("launcher: there is no command to start");
   if (request.ranks < 1) {
     throw std::invalid_argument(
         fmt::format("launcher: cannot start {} ranks; at least one is needed", request.ranks));
   }
-  // Errors that every rank would have are reported once, here.
   const std::string transport = resolve_transport("auto");
   if (request.ranks > 1 && !joins_processes(transport)) {
     throw std::invalid_argument(
@@ -328,19 +383,31 @@ LaunchResult launch_ranks(const LaunchRequest& request) {
                     "rank as a process: unset it, or choose another transport",
                     transport));
   }
+}
+
+}  // namespace
+
+LaunchResult launch_ranks(const LaunchRequest& request) {
+  return launch_jobs({&request, 1}).front();
+}
+
+std::vector<LaunchResult> launch_jobs(std::span<const LaunchRequest> requests,
+                                      const JobEnded& ended) {
+  for (const LaunchRequest& request : requests) require_valid(request);
   // Programs with plain output are kolo's own: their ranks use the store.
-  const bool is_ours = request.output == RankOutput::kRankZeroPlain;
-  if (const auto why = why_too_few_descriptors(request, is_ours); !why.empty())
+  const bool are_ours = std::ranges::any_of(requests, [](const LaunchRequest& request) {
+    return request.output == RankOutput::kRankZeroPlain;
+  });
+  if (const auto why = why_too_few_descriptors(requests, are_ours); !why.empty())
     throw Error(ErrorCode::kSystem, kNoPeer, "launcher: " + why);
-  const std::string suspicion = why_too_few_descriptors(request, true);
-  LaunchResult result = Job(request).run();
-  if (result.exit_code != 0 && !suspicion.empty()) {
-    result.message += fmt::format(
-        "; a possible cause: the launcher has too few descriptors for all ranks to use its "
-        "store: {}",
-        suspicion);
-  }
-  return result;
+  const std::string suspicion = why_too_few_descriptors(requests, true);
+  const std::string advice = suspicion.empty()
+                                 ? ""
+                                 : fmt::format(
+                                       "; a possible cause: the launcher has too few descriptors "
+                                       "for all ranks to use its store: {}",
+                                       suspicion);
+  return Jobs(requests, advice, ended).run();
 }
 
 void open_standard_descriptors(LostOutput lost) {

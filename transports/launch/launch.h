@@ -12,7 +12,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,8 @@ struct LaunchRequest {
   launch::Binding binding = launch::Binding::kNone;
   std::chrono::milliseconds grace{
       5000};  // from SIGTERM, or a signal that was passed on, to SIGKILL
+  // Open descriptors of this process that the ranks inherit, although they are closed on exec.
+  std::vector<int> descriptors = {};
 };
 
 struct LaunchResult {
@@ -48,6 +53,13 @@ struct LaunchResult {
 // and settings (settings.h) that the ranks could not use. Error kSystem if there are no more
 // processes or pipes.
 LaunchResult launch_ranks(const LaunchRequest& request);
+
+// Runs several jobs at the same time, each as launch_ranks does. A failed job does not end the
+// others; signals are passed on to the ranks of all. `ended` is called in this thread as soon as a
+// job has ended; empty: no call. Returns the results in the order of the requests.
+using JobEnded = std::function<void(std::size_t job, const LaunchResult& result)>;
+std::vector<LaunchResult> launch_jobs(std::span<const LaunchRequest> requests,
+                                      const JobEnded& ended = {});
 
 // Opens /dev/null for standard input, output and error if a program was started without them.
 // Otherwise the next socket would get the descriptor's number, and the program's output. Call it

@@ -88,6 +88,7 @@ struct ChildPlan {
   int failure;  // pipe for errno if exec fails
   pid_t launcher;
   const CoreSet& cores;
+  const std::vector<int>& descriptors;
 };
 
 // Between fork and exec: no allocation, no lock.
@@ -101,6 +102,7 @@ struct ChildPlan {
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   if (plan.output >= 0) dup2(plan.output, STDOUT_FILENO);
   if (plan.errors >= 0) dup2(plan.errors, STDERR_FILENO);
+  for (const int descriptor : plan.descriptors) fcntl(descriptor, F_SETFD, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -159,7 +161,8 @@ RankProcess::RankProcess(const RankProgram& program, const Reaper& guardian) {
                  program.has_plain_output ? -1 : errors.to.get(),
                  failure.to.get(),
                  getpid(),
-                 cores};
+                 cores,
+                 program.descriptors};
   pid_ = fork();
   if (pid_ == 0) become_rank(plan, guardian);
   if (pid_ < 0) posix::throw_no_process("launcher: fork");

@@ -30,9 +30,10 @@ struct CannotStart {
 struct RankProgram {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>>
-      variables;                  // added to the launcher's environment
-  bool has_plain_output = false;  // writes directly to the launcher's output
-  std::vector<int> cores = {};    // cores to bind it to; empty: no binding
+      variables;                      // added to the launcher's environment
+  bool has_plain_output = false;      // writes directly to the launcher's output
+  std::vector<int> cores = {};        // cores to bind it to; empty: no binding
+  std::vector<int> descriptors = {};  // inherited, although closed on exec
 };
 
 class RankProcess {

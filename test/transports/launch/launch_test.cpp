@@ -1,9 +1,13 @@
 // Launch of ranks: a rank that is stopped before exec, and binding to cores.
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "test/support/catch.h"
 #include "transports/error.h"
@@ -34,6 +38,42 @@ TEST_CASE("a rank that is stopped before it starts its program is killed and rep
     CHECK(error.code() == ErrorCode::kSystem);
     CHECK_THAT(error.what(), ContainsSubstring("was stopped before it could start its program"));
   }
+}
+
+TEST_CASE("jobs run at the same time, and one that fails does not end the others") {
+  // The second job can only end if it reads what the first one writes.
+  std::array<int, 2> ends{};
+  REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+  std::vector<LaunchRequest> requests(3);
+  requests[0].command = {"sh", "-c", "read x <&" + std::to_string(ends[0]) + " && exit 0"};
+  requests[0].descriptors = {ends[0]};
+  requests[1].command = {"sh", "-c", "exit 3"};
+  requests[2].command = {"no such program"};
+  std::vector<std::size_t> order;
+  const auto results = launch_jobs(requests, [&](std::size_t job, const LaunchResult&) {
+    order.push_back(job);
+    if (job == 1) REQUIRE(write(ends[1], "x\n", 2) == 2);
+  });
+  for (const int end : ends) close(end);
+  REQUIRE(results.size() == 3);
+  CHECK(results[0].exit_code == 0);
+  CHECK(results[1].exit_code == 3);
+  CHECK(results[2].exit_code == 127);
+  CHECK(order == std::vector<std::size_t>{2, 1, 0});
+}
+
+TEST_CASE("ranks inherit the named descriptors only") {
+  std::array<int, 2> named{}, other{};
+  REQUIRE(pipe2(named.data(), O_CLOEXEC) == 0);
+  REQUIRE(pipe2(other.data(), O_CLOEXEC) == 0);
+  LaunchRequest request;
+  request.ranks = 2;
+  request.command = {"sh", "-c",
+                     "[ -e /proc/self/fd/" + std::to_string(named[0]) +
+                         " ] && [ ! -e /proc/self/fd/" + std::to_string(other[0]) + " ]"};
+  request.descriptors = {named[0]};
+  CHECK(launch_ranks(request).exit_code == 0);
+  for (const int end : {named[0], named[1], other[0], other[1]}) close(end);
 }
 
 using launch::bind_ranks;
