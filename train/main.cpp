@@ -74,9 +74,6 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
   check_data(options);
   check_report_folder(options.report);
   const ExperimentResult outcome = run_arms(options, arguments);
-  if (outcome.exit_code != 0) {
-    std::fprintf(stderr, "kolo-train: %s\n", outcome.message.c_str());
-  }
   publish_what_there_is(options, arguments, outcome);
   return outcome.exit_code;
 }

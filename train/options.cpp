@@ -229,6 +229,7 @@ void add_watching_flags(CLI::App& app, Raw& raw) {
       ->group(group);
   app.add_flag("--no-report", raw.has_no_report, "no folder, only the table")->group(group);
   app.add_option("--events-fd", o.events_fd)->group("");  // not shown
+  app.add_option("--turns-fd", o.turns_fd)->group("");
 }
 
 // Checks combinations of flags. Single flags are checked where they are declared.
@@ -440,14 +441,14 @@ void check_transport(const Options& options) {
 }
 
 std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given, const Arm& arm,
-                                           std::uint64_t seed, int events_fd) {
+                                           std::uint64_t seed, int events_fd, int turns_fd) {
   std::vector<std::string> arguments{"train"};
   arguments.insert(arguments.end(), given.begin() + 1, given.end());
   // The last value of a flag counts, so these override the given ones. The words of an arm override
   // --ps-mode and the like.
   for (const std::string& word :
        {"--strategies=" + arm.full_name(), fmt::format("--seed={}", seed), std::string("--seeds=1"),
-        fmt::format("--events-fd={}", events_fd)}) {
+        fmt::format("--events-fd={}", events_fd), fmt::format("--turns-fd={}", turns_fd)}) {
     arguments.push_back(word);
   }
   return arguments;

@@ -26,7 +26,7 @@ class UsageError : public std::invalid_argument {
 
 enum class Command {
   train,   // one arm
-  compare  // the arms one after the other, each in new processes
+  compare  // several arms in turns, each in new processes
 };
 
 struct Options {
@@ -80,6 +80,7 @@ struct Options {
 
   // For the processes that the program starts itself.
   int events_fd = -1;  // rank 0 writes its events there
+  int turns_fd = -1;   // all ranks read their turns there (experiment/turns.h); below 0: none
 
   // Samples of one iteration over all ranks.
   std::int64_t samples_per_iteration() const {
@@ -106,6 +107,6 @@ void check_transport(const Options& options);
 // The arguments of a process that runs one arm with one seed: those given by the user, then those
 // that override them.
 std::vector<std::string> arguments_of_rank(const std::vector<std::string>& given, const Arm& arm,
-                                           std::uint64_t seed, int events_fd);
+                                           std::uint64_t seed, int events_fd, int turns_fd);
 
 }  // namespace kolo::train

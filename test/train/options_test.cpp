@@ -131,12 +131,13 @@ TEST_CASE("the arguments of a rank parse to its arm, whatever the other flags ar
     const std::vector<std::string> given{"compare",   "--ranks",        "3",
                                          "--ps-mode", "everywhere",     "--servers",
                                          "4",         "--ps-optimizer", "server"};
-    const Options options = parse(arguments_of_rank(given, arm, 77, 9));
+    const Options options = parse(arguments_of_rank(given, arm, 77, 9, 10));
     CHECK(options.command == Command::train);
     CHECK(options.arms == std::vector<Arm>{arm});
     CHECK(names_of(options.arms) == Names{text});
     CHECK(options.seed == 77);
     CHECK(options.events_fd == 9);
+    CHECK(options.turns_fd == 10);
     CHECK(options.report.empty());
   }
 }

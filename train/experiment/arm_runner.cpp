@@ -2,65 +2,27 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <exception>
+#include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "train/data/batch_plan.h"
 #include "train/data/dataset.h"
 #include "train/experiment/comparability.h"
 #include "train/experiment/events.h"
+#include "train/experiment/inherited_pipe.h"
 #include "train/experiment/progress_bar.h"
-#include "transports/error.h"
+#include "train/experiment/turns.h"
 #include "transports/launch/launch.h"
 
 namespace kolo::train {
 namespace {
-
-// A pipe that is not closed on exec, because rank 0 writes to it.
-class InheritedPipe {
- public:
-  InheritedPipe() {
-    if (pipe(ends_) == 0) return;
-    throw Error(ErrorCode::kSystem, kNoPeer, fmt::format("pipe: {}", std::strerror(errno)));
-  }
-  ~InheritedPipe() {
-    close_writing_end();
-    close(ends_[0]);
-  }
-  InheritedPipe(const InheritedPipe&) = delete;
-  InheritedPipe& operator=(const InheritedPipe&) = delete;
-
-  int reading_end() const { return ends_[0]; }
-  int writing_end() const { return ends_[1]; }
-  void close_writing_end() {
-    if (ends_[1] >= 0) close(ends_[1]);
-    ends_[1] = -1;
-  }
-
- private:
-  int ends_[2] = {-1, -1};
-};
-
-class RunObserver final : public Observer {
- public:
-  RunObserver(ProgressBar& progress, RunPosition place)
-      : progress_(progress), place_(std::move(place)) {}
-  void progress(const ProgressNote& note) override { progress_.show(place_, note); }
-  void finished(const RunRecord& record) override { record_ = record; }
-  const std::optional<RunRecord>& record() const { return record_; }
-
- private:
-  ProgressBar& progress_;
-  RunPosition place_;
-  std::optional<RunRecord> record_;
-};
 
 // Starts the reading thread with all signals blocked, so that the kernel delivers them to the
 // launching thread.
@@ -79,6 +41,8 @@ struct Run {
   RunPosition place;
 };
 
+int ranks_of(const Run& run, const Options& options) { return options.ranks + run.arm.servers; }
+
 std::vector<Run> plan_runs(const Options& options) {
   std::vector<Run> runs;
   const int count = static_cast<int>(options.arms.size()) * options.seeds;
@@ -93,29 +57,60 @@ std::vector<Run> plan_runs(const Options& options) {
   return runs;
 }
 
-LaunchResult launch(const Run& run, const Options& options,
-                    const std::vector<std::string>& arguments, RunObserver& observer) {
-  InheritedPipe events;
-  LaunchRequest request;
-  request.ranks = options.ranks + run.arm.servers;
-  request.command = {own_program()};
-  for (const std::string& word :
-       arguments_of_rank(arguments, run.arm, run.seed, events.writing_end())) {
-    request.command.push_back(word);
+// One arm of a group, whose events a thread reads.
+class RunningArm final : public Observer {
+ public:
+  // `turns`: null if there is one arm only.
+  RunningArm(Run run, std::size_t number, Turns* turns, ProgressBar& progress)
+      : run_(std::move(run)), number_(number), turns_(turns), progress_(progress) {
+    reader_ = start_reading(events_.reading_end(), *this);
   }
-  std::thread reader = start_reading(events.reading_end(), observer);
-  LaunchResult result;
-  std::exception_ptr failure;
-  try {
-    result = launch_ranks(request);
-  } catch (...) {
-    failure = std::current_exception();
+  ~RunningArm() override { stop_reading(); }
+  RunningArm(const RunningArm&) = delete;
+  RunningArm& operator=(const RunningArm&) = delete;
+
+  void progress(const ProgressNote& note) override {
+    if (note.activity == kWaitsForTurn) {
+      if (turns_ != nullptr) turns_->waits(number_);
+    } else {
+      progress_.show(run_.place, note);
+    }
   }
-  events.close_writing_end();
-  reader.join();
-  if (failure) std::rethrow_exception(failure);
-  return result;
-}
+  void finished(const RunRecord& record) override { record_ = record; }
+
+  LaunchRequest request(const Options& options, const std::vector<std::string>& given) const {
+    const int turns = turns_ != nullptr ? turns_->descriptor(number_) : -1;
+    LaunchRequest request;
+    request.ranks = ranks_of(run_, options);
+    request.command = {own_program()};
+    for (const std::string& word :
+         arguments_of_rank(given, run_.arm, run_.seed, events_.writing_end(), turns))
+      request.command.push_back(word);
+    request.descriptors = {events_.writing_end()};
+    if (turns >= 0) request.descriptors.push_back(turns);
+    return request;
+  }
+
+  // The ranks have ended.
+  void stop_reading() {
+    events_.close_writing_end();
+    if (reader_.joinable()) reader_.join();
+    if (turns_ != nullptr) turns_->ended(number_);
+  }
+
+  const Run& run() const { return run_; }
+  // After stop_reading().
+  const std::optional<RunRecord>& record() const { return record_; }
+
+ private:
+  Run run_;
+  std::size_t number_;
+  Turns* turns_;
+  ProgressBar& progress_;
+  std::optional<RunRecord> record_;
+  InheritedPipe events_;
+  std::thread reader_;
+};
 
 std::string why_it_failed(const LaunchResult& result, int workers) {
   if (result.message.empty()) return "its ranks ended without a result";
@@ -132,6 +127,36 @@ std::string why_it_failed(const LaunchResult& result, int workers) {
          (is_of_server ? fmt::format("; rank {} was a dedicated server", *result.failed) : "");
 }
 
+// Runs the arms of one seed at the same time, in turns. Stores the finished ones, and the first
+// failure.
+void run_group(const std::vector<Run>& runs, const Options& options,
+               const std::vector<std::string>& arguments, ProgressBar& progress,
+               ExperimentResult& outcome) {
+  std::vector<int> ranks;
+  for (const Run& run : runs) ranks.push_back(ranks_of(run, options));
+  Turns turns(ranks);
+  std::vector<std::unique_ptr<RunningArm>> arms;
+  std::vector<LaunchRequest> requests;
+  for (const Run& run : runs) {
+    arms.push_back(std::make_unique<RunningArm>(run, arms.size(),
+                                                runs.size() > 1 ? &turns : nullptr, progress));
+    requests.push_back(arms.back()->request(options, arguments));
+  }
+  launch_jobs(requests, [&](std::size_t i, const LaunchResult& result) {
+    arms[i]->stop_reading();
+    if ((result.exit_code == 0 && arms[i]->record()) || outcome.exit_code != 0) return;
+    progress.clear();
+    outcome.exit_code = result.exit_code != 0 ? result.exit_code : 1;
+    outcome.message =
+        fmt::format("{}: {}", arms[i]->run().place.name, why_it_failed(result, options.ranks));
+    std::fprintf(stderr, "kolo-train: %s\n", outcome.message.c_str());
+  });
+  for (const auto& arm : arms) {
+    if (arm->record()) outcome.runs.push_back(*arm->record());
+  }
+  require_comparable(outcome.runs);
+}
+
 }  // namespace
 
 void check_data(const Options& options) {
@@ -145,17 +170,11 @@ void check_data(const Options& options) {
 ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments) {
   ExperimentResult outcome;
   ProgressBar progress(stderr);
-  for (const Run& run : plan_runs(options)) {
-    RunObserver observer(progress, run.place);
-    const LaunchResult result = launch(run, options, arguments, observer);
-    if (result.exit_code != 0 || !observer.record()) {
-      progress.clear();
-      outcome.exit_code = result.exit_code != 0 ? result.exit_code : 1;
-      outcome.message = fmt::format("{}: {}", run.place.name, why_it_failed(result, options.ranks));
-      break;
-    }
-    outcome.runs.push_back(*observer.record());
-    require_comparable(outcome.runs);
+  const std::vector<Run> runs = plan_runs(options);
+  for (auto first = runs.begin(); first != runs.end() && outcome.exit_code == 0;) {
+    const auto end = first + static_cast<std::ptrdiff_t>(options.arms.size());
+    run_group({first, end}, options, arguments, progress, outcome);
+    first = end;
   }
   return outcome;
 }

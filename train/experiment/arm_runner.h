@@ -1,5 +1,6 @@
-// Runs the arms of a comparison, one after the other, each in fresh processes on this host, and
-// collects their records.
+// Runs the arms of a comparison, each in fresh processes on this host, and collects their records.
+// The arms of a seed run at the same time and take turns (turns.h). A failed arm does not end the
+// others of its seed.
 #pragma once
 
 #include <string>
@@ -20,8 +21,8 @@ struct ExperimentResult {
 // DataError.
 void check_data(const Options& options);
 
-// Runs all arms. `arguments`: those of the program, passed on to the ranks. Shows progress on
-// standard error. Call from the main thread only.
+// Runs all arms. `arguments`: those of the program, passed on to the ranks. Shows progress and the
+// first failure on standard error. Call from the main thread only.
 ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments);
 
 }  // namespace kolo::train

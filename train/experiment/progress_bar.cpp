@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "train/loop/seconds.h"
 
@@ -48,16 +49,14 @@ std::string bar(double fraction, int cells) {
 
 }  // namespace
 
-double fraction_done(const RunPosition& place, const ProgressNote& note) {
-  const double of_run = note.iterations > 0 ? static_cast<double>(note.iteration) /
-                                                  static_cast<double>(note.iterations)
-                                            : 0;
-  return (place.index + of_run) / std::max(1, place.runs);
+double fraction_done(const ProgressNote& note) {
+  if (note.iterations == 0) return 0;
+  return static_cast<double>(note.iteration) / static_cast<double>(note.iterations);
 }
 
-std::string progress_line(const RunPosition& place, const ProgressNote& note, double seconds_left,
-                          int width) {
-  const double fraction = std::clamp(fraction_done(place, note), 0.0, 1.0);
+std::string progress_line(const RunPosition& place, const ProgressNote& note, double fraction,
+                          double seconds_left, int width) {
+  fraction = std::clamp(fraction, 0.0, 1.0);
   const std::string doing = note.activity == "training"
                                 ? fmt::format("epoch {}/{}", note.epoch, note.epochs)
                                 : note.activity;
@@ -85,15 +84,26 @@ ProgressBar::ProgressBar(std::FILE* out) : out_(out), is_terminal_(isatty(fileno
 ProgressBar::~ProgressBar() { clear(); }
 
 void ProgressBar::clear() {
+  const std::lock_guard lock(mutex_);
+  erase();
+}
+
+void ProgressBar::erase() {
   if (is_drawn_) std::fputs("\r\033[K", out_);
   std::fflush(out_);
   is_drawn_ = false;
 }
 
 void ProgressBar::show(const RunPosition& place, const ProgressNote& note) {
-  const double left = seconds_left(fraction_done(place, note));
+  const std::lock_guard lock(mutex_);
+  const auto run = static_cast<std::size_t>(place.index);
+  done_.resize(static_cast<std::size_t>(place.runs));
+  shown_epoch_.resize(done_.size(), -1);
+  done_[run] = fraction_done(note);
+  const double fraction = std::accumulate(done_.begin(), done_.end(), 0.0) / place.runs;
+  const double left = seconds_left(fraction);
   if (is_terminal_) {
-    const std::string line = progress_line(place, note, left, width_of(out_));
+    const std::string line = progress_line(place, note, fraction, left, width_of(out_));
     std::fputs(("\r\033[K" + line).c_str(), out_);
     std::fflush(out_);
     is_drawn_ = true;
@@ -103,8 +113,7 @@ void ProgressBar::show(const RunPosition& place, const ProgressNote& note) {
   std::fputs((progress_words(place, note, left) + "\n").c_str(), out_);
   std::fflush(out_);
   last_line_ = Clock::now();
-  last_run_ = place.index;
-  last_epoch_ = note.epoch;
+  shown_epoch_[run] = note.epoch;
 }
 
 double ProgressBar::seconds_left(double fraction) const {
@@ -115,8 +124,8 @@ double ProgressBar::seconds_left(double fraction) const {
 
 bool ProgressBar::is_worth_a_line(const RunPosition& place, const ProgressNote& note) const {
   const double waited = seconds_since(last_line_);
-  return place.index != last_run_ || (note.epoch != last_epoch_ && waited > kEpochSeconds) ||
-         waited > kLineSeconds;
+  const int shown = shown_epoch_[static_cast<std::size_t>(place.index)];
+  return shown < 0 || (note.epoch != shown && waited > kEpochSeconds) || waited > kLineSeconds;
 }
 
 }  // namespace kolo::train

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdio>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "train/loop/observer.h"
 #include "transports/transport.h"
@@ -16,16 +18,18 @@ struct RunPosition {
   int runs = 1;
 };
 
-// The fraction of all work that is done.
-double fraction_done(const RunPosition& place, const ProgressNote& note);
+// The fraction of a run that is done.
+double fraction_done(const ProgressNote& note);
 
-// One line without a line break, at most `width` characters. `seconds_left` below 0: unknown.
-std::string progress_line(const RunPosition& place, const ProgressNote& note, double seconds_left,
-                          int width);
+// One line without a line break, at most `width` characters. `fraction`: of all runs.
+// `seconds_left` below 0: unknown.
+std::string progress_line(const RunPosition& place, const ProgressNote& note, double fraction,
+                          double seconds_left, int width);
 
 // The same in words, for logs.
 std::string progress_words(const RunPosition& place, const ProgressNote& note, double seconds_left);
 
+// Any thread may call it.
 class ProgressBar {
  public:
   // `out` is borrowed.
@@ -40,16 +44,18 @@ class ProgressBar {
   void clear();
 
  private:
+  void erase();
   double seconds_left(double fraction) const;
   bool is_worth_a_line(const RunPosition& place, const ProgressNote& note) const;
 
+  std::mutex mutex_;
   std::FILE* out_;
   bool is_terminal_;
   bool is_drawn_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point last_line_ = start_;
-  int last_run_ = -1;
-  int last_epoch_ = -1;
+  std::vector<double> done_;      // the fraction of each run
+  std::vector<int> shown_epoch_;  // of each run; below 0: it was not shown yet
 };
 
 }  // namespace kolo::train

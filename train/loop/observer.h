@@ -8,8 +8,11 @@
 
 namespace kolo::train {
 
+// The activity of an arm that waits for its turn. Not shown.
+inline constexpr const char* kWaitsForTurn = "waiting";
+
 struct ProgressNote {
-  std::string activity;  // "starting", "training", "evaluating"
+  std::string activity;  // "starting", "training", "evaluating", or kWaitsForTurn
   int epoch = 0;         // 1, 2, ...
   int epochs = 0;
   std::int64_t iteration = 0;  // done

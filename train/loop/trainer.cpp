@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "train/experiment/prediction.h"
+#include "train/experiment/turns.h"
 #include "train/loop/evaluation.h"
 #include "train/loop/gather.h"
 #include "train/loop/hash.h"
@@ -122,6 +123,7 @@ RunRecord Trainer::run() {
   note("starting");
   for (int epoch = 1; epoch <= setup_.epochs(); ++epoch) {
     const auto first = static_cast<std::int64_t>(iterations_.size());
+    take_turn();
     train_epoch(epoch);
     finish_epoch(epoch, first);
   }
@@ -129,6 +131,14 @@ RunRecord Trainer::run() {
   record_.total_seconds = seconds_since(start_);
   if (setup_.rank() == 0) observer_.finished(record_);
   return record_;
+}
+
+void Trainer::take_turn() {
+  if (setup_.options().turns_fd < 0) return;
+  const Clock::time_point start = Clock::now();
+  note(kWaitsForTurn);
+  wait_for_turn(setup_.options().turns_fd);
+  start_ += Clock::now() - start;
 }
 
 void Trainer::train_epoch(int epoch) {

@@ -30,6 +30,8 @@ class Trainer {
   RunRecord run();
 
  private:
+  // Blocks while another arm of the comparison trains.
+  void take_turn();
   void train_epoch(int epoch);
   // `is_complete`: all parameters must be up to date at its end.
   IterationRecord train_iteration(bool is_complete);

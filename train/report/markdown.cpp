@@ -73,7 +73,9 @@ constexpr std::array<Meaning, 19> kMeanings{{
 }};
 
 constexpr const char* kSameForAll =
-    "Every arm ran in new processes, one arm after the other, with the same model, initial "
+    "Every arm ran in new processes, with the arms of a seed in turns of an epoch each, and with "
+    "the "
+    "same model, initial "
     "weights, order of data, "
     "optimizer, precision, iterations, threads and transport. kolo-train does not compare runs "
     "that differ in any of "

@@ -416,8 +416,7 @@ std::string finding_on_forward(const Report& report) {
       "WARNING: the machine was not equally fast for all runs: forward, the same work in each, "
       "took {:.1f} ms "
       "in {} and {:.1f} ms in {} (medians){}; repeat the runs before you compare speeds; with "
-      "--seeds 3 the "
-      "arms take turns.",
+      "shorter epochs (--train-size) the arms take turns more often.",
       1e3 * quick->forward_seconds(), name_of(*quick, report), 1e3 * slow->forward_seconds(),
       name_of(*slow, report),
       slow->servers > 0 ? ", or its dedicated servers used the workers' cores" : "");

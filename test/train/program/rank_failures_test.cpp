@@ -158,3 +158,41 @@ TEST_CASE("a launcher that gets a signal ends all ranks") {
   CHECK(names_in(folder.path / "out").empty());
   check_nothing_is_left(program, folder);
 }
+
+TEST_CASE("an arm whose rank is killed does not end the others, which are reported") {
+  const Folder folder;
+  Program program(folder.start(small(compare("ring,ps"))));
+  kill(program.wait_for_rank(2), SIGKILL);  // only ps has a rank 2
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + SIGKILL);
+  CHECK_THAT(program.output(), ContainsSubstring("kolo-train: ps: rank 2 was killed by signal 9") &&
+                                   ContainsSubstring("INCOMPLETE: only 1 of the runs finished"));
+  CHECK(names_in(folder.path / "out").contains("report.md"));
+  check_nothing_is_left(program, folder);
+}
+
+TEST_CASE("a rank that is killed while its arm waits for its turn is reported at once") {
+  const Folder folder;
+  Program program(folder.start(endless_training(compare("ring,ps"))));
+  program.wait_for(kTraining);  // ring, which has the first turn
+  kill(program.rank_process(2), SIGKILL);
+  program.wait_for("kolo-train: ps: rank 2 was killed by signal 9");
+  program.signal(SIGTERM);
+  CHECK(program.wait() == 128 + SIGKILL);  // of the first failure
+  check_nothing_is_left(program, folder);
+}
+
+TEST_CASE("a launcher that gets a signal ends the arms that train and those that wait") {
+  const int number = GENERATE(SIGTERM, SIGINT, SIGKILL);
+  INFO("signal " << number);
+  const Folder folder;
+  Program program(folder.start(endless_training(compare("ring,ps,ps:async"))));
+  program.wait_for(kTraining);
+  program.signal(number);
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + number);
+  if (number == SIGINT) CHECK_THAT(program.output(), ContainsSubstring(": interrupted\n"));
+  check_nothing_is_left(program, folder);
+}
