@@ -159,6 +159,13 @@ class StreamChannel {
 
   // The stream waits until the memory of all send() calls is free again.
   virtual void drain(void* stream);
+
+  // Until end(), words that the stream writes for the peer may be held back, and go to the driver
+  // in one call with the next word that the stream waits for. The caller promises to call flush()
+  // before it enqueues other work on the stream, and before this host waits for a peer. Call it on
+  // all channels of a batch.
+  virtual void combine_words(void* /*stream*/) {}
+  virtual void flush(void* /*stream*/) {}
 };
 
 // Views of two segments.

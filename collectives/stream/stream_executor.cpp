@@ -107,6 +107,7 @@ void StreamExecutor::start(const StreamBinding& binding) {
   headerless_peers_.clear();
   if (binding.before_receiving) headerless_peers_ = receives_from_;
   for (StreamChannel* const channel : used_) channel->begin(binding.stream);
+  for (StreamChannel* const channel : used_) channel->combine_words(binding.stream);
 }
 
 void StreamExecutor::measure() {
@@ -296,7 +297,7 @@ bool StreamExecutor::receive(const Line& line, const Piece& piece) {
            wait_for(line.step.from);
   const std::byte* const from = view(line, piece);
   if (from == nullptr) return false;
-  math_.copy(piece.out, from, piece.bytes, binding_.stream);
+  copy(piece.out, from, piece.bytes);
   line.from->release(binding_.stream);
   return true;
 }
@@ -309,9 +310,9 @@ bool StreamExecutor::receive_send(const Line& line, const Piece& piece) {
   const std::byte* const from = view(line, piece);
   std::byte* const slot = from == nullptr ? nullptr : reserve(line, piece);
   if (slot == nullptr) return false;
-  math_.copy(slot, from, piece.bytes, binding_.stream);
+  copy(slot, from, piece.bytes);
   line.to->commit(binding_.stream, kPlain);
-  if (piece.out != nullptr) math_.copy(piece.out, from, piece.bytes, binding_.stream);
+  if (piece.out != nullptr) copy(piece.out, from, piece.bytes);
   line.from->release(binding_.stream);
   return true;
 }
@@ -377,9 +378,15 @@ void StreamExecutor::take(const Line& line, const Piece& piece, std::byte* out) 
     pass.out = out;
     pass.left = piece.in;
     pass.count = piece.count;
+    flush();
     return math_.multiply(binding_.type, pass, binding_.scale, binding_.stream);
   }
-  if (out != piece.in) math_.copy(out, piece.in, piece.bytes, binding_.stream);
+  if (out != piece.in) copy(out, piece.in, piece.bytes);
+}
+
+void StreamExecutor::copy(std::byte* out, const std::byte* from, std::size_t bytes) {
+  flush();
+  math_.copy(out, from, bytes, binding_.stream);
 }
 
 // The scaled operand must come first. A sum does not depend on the order of its two operands.
@@ -396,10 +403,18 @@ void StreamExecutor::reduce(const Line& line, const Piece& piece, void* out, voi
   pass.left = is_in_last ? incoming : piece.in;
   pass.right = is_in_last ? piece.in : incoming;
   pass.count = piece.count;
+  flush();
   math_.reduce(binding_.type, binding_.op, pass, scaling, binding_.stream);
 }
 
+// Words that the channels hold back go out before other work on the stream, and before this host
+// waits.
+void StreamExecutor::flush() {
+  for (StreamChannel* const channel : used_) channel->flush(binding_.stream);
+}
+
 bool StreamExecutor::wait_for(int peer) {
+  flush();
   awaited_peer_ = peer;
   return false;
 }

@@ -12,7 +12,7 @@
 // Long segments need schedules whose sends all leave from memory (Schedule::leaves_from_memory).
 // Other schedules copy into slots, so their segments are cut to fit.
 //
-// No kernel waits for another rank: the stream itself waits (cuStreamWaitValue). So ranks that
+// No kernel waits for another rank: the stream itself waits (cuStreamBatchMemOp). So ranks that
 // share one device by time slices do not starve each other.
 //
 // Compare: NCCL enqueues one kernel per operation, which spins. This is closer to MSCCL and to
@@ -157,7 +157,9 @@ class StreamExecutor {
   void take(const Line& line, const Piece& piece, std::byte* out);
   void reduce(const Line& line, const Piece& piece, void* out, void* copy,
               const std::byte* incoming);
+  void copy(std::byte* out, const std::byte* from, std::size_t bytes);
   void count(const Line& line, const Piece& piece);
+  void flush();
   bool wait_for(int peer);
   bool may_receive(int peer);
   bool scales(const Line& line) const {

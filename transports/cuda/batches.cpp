@@ -25,21 +25,11 @@ bool Batches::begin(Stream stream, bool wants_to_know) {
   return is_done;
 }
 
-void Batches::wait_until_at_least(Address word, std::uint64_t value, Stream stream) {
-  const auto set_enqueuing = [this](bool is_enqueuing) {
-    const auto lock = device_.frees().lock();
-    has_waits_ = true;
-    is_marked_ = false;
-    is_enqueuing_ = is_enqueuing;
-  };
-  set_enqueuing(true);
-  try {
-    device_.wait_until_at_least(word, value, stream);
-  } catch (...) {
-    set_enqueuing(false);
-    throw;
-  }
-  set_enqueuing(false);
+void Batches::set_enqueuing(bool is_enqueuing) {
+  const auto lock = device_.frees().lock();
+  has_waits_ = true;
+  is_marked_ = false;
+  is_enqueuing_ = is_enqueuing;
 }
 
 void Batches::end() {

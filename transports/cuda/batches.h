@@ -27,9 +27,10 @@ class Batches final : private DeferredFrees::Worker {
   // `wants_to_know`, or if another stream would have to wait for it. Not for a stream that is being
   // captured. std::invalid_argument if the batch before has not ended.
   bool begin(Stream stream, bool wants_to_know);
-  // Makes `stream` wait for a word that the peer or this rank's host writes. It is the batch's
-  // stream, or one that the end of the batch comes after.
-  void wait_until_at_least(Address word, std::uint64_t value, Stream stream);
+  // Makes a stream wait for a word that the peer or this rank's host writes. It is the batch's
+  // stream, or one that the end of the batch comes after. `enqueue` makes the driver call.
+  template <typename Enqueue>
+  void wait(const Enqueue& enqueue);
   void end();
 
   bool is_begun() const { return is_begun_; }
@@ -46,6 +47,7 @@ class Batches final : private DeferredFrees::Worker {
   // No wait of this channel is pending. Inside a batch this takes a first call, which records the
   // event, and a later one.
   bool is_idle() noexcept override;
+  void set_enqueuing(bool is_enqueuing);
 
   const Device& device_;
   Event event_ = nullptr;
@@ -58,5 +60,17 @@ class Batches final : private DeferredFrees::Worker {
   bool is_enqueuing_ = false;  // a wait
   bool is_marked_ = false;     // the event has been recorded after the last wait
 };
+
+template <typename Enqueue>
+void Batches::wait(const Enqueue& enqueue) {
+  set_enqueuing(true);
+  try {
+    enqueue();
+  } catch (...) {
+    set_enqueuing(false);
+    throw;
+  }
+  set_enqueuing(false);
+}
 
 }  // namespace kolo::cuda

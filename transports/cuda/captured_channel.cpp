@@ -1,5 +1,6 @@
 #include "transports/cuda/captured_channel.h"
 
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -31,12 +32,16 @@ std::byte* CapturedChannel::slot(std::byte* slots, std::uint32_t piece) const {
   return slots + (piece % link_.slots) * slot_stride(link_.segment_bytes);
 }
 
-void CapturedChannel::wait(Address word, std::uint32_t value) const {
-  device_.wait_until_at_least(link_.own_words + word, value, stream_);
+WordOperation CapturedChannel::own(Address word, std::uint32_t value) const {
+  return write_low_word(link_.own_words + word, value);
 }
 
-void CapturedChannel::write(Address word, std::uint32_t value) const {
-  device_.write_low(word, value, stream_);
+void CapturedChannel::wait(Address word, std::uint32_t value) const {
+  writes_.wait(wait_for_word(link_.own_words + word, value), stream_);
+}
+
+void CapturedChannel::publish(Address word, std::uint32_t value) const {
+  writes_.write(write_low_word(link_.their_words + word, value), stream_);
 }
 
 // --- batches ---
@@ -51,8 +56,9 @@ void CapturedChannel::begin(Stream stream, std::uint64_t capture) {
   is_begun_ = true;
   is_joined_ = is_drained_ = false;
   sent_ = taken_ = 0;
-  write(link_.own_words + kStage, static_cast<std::uint32_t>(Stage::kBegun));
-  write(link_.their_words + kReady, 1);
+  std::array words{own(kStage, static_cast<std::uint32_t>(Stage::kBegun)),
+                   write_low_word(link_.their_words + kReady, 1)};
+  device_.run(words, stream);
 }
 
 void CapturedChannel::require(Stream stream) const {
@@ -63,9 +69,10 @@ void CapturedChannel::require(Stream stream) const {
 // The stage is written before the reset of ready: a reader that sees the reset also sees the stage.
 void CapturedChannel::join() {
   if (std::exchange(is_joined_, true)) return;
-  wait(kReady, 1);
-  write(link_.own_words + kStage, static_cast<std::uint32_t>(Stage::kJoined));
-  write(link_.own_words + kReady, 0);
+  writes_.flush();
+  std::array words{wait_for_word(link_.own_words + kReady, 1),
+                   own(kStage, static_cast<std::uint32_t>(Stage::kJoined)), own(kReady, 0)};
+  device_.run(words, stream_);
 }
 
 std::byte* CapturedChannel::reserve() {
@@ -74,27 +81,27 @@ std::byte* CapturedChannel::reserve() {
   return slot(link_.their_captured_slots, sent_);
 }
 
-void CapturedChannel::commit() { write(link_.their_words + kArrived, ++sent_); }
+void CapturedChannel::commit() { publish(kArrived, ++sent_); }
 
 const std::byte* CapturedChannel::view() {
   wait(kArrived, taken_ + 1);
   return slot(link_.own_captured_slots, taken_);
 }
 
-void CapturedChannel::release() { write(link_.their_words + kFreed, ++taken_); }
+void CapturedChannel::release() { publish(kFreed, ++taken_); }
 
 void CapturedChannel::drain() {
   if (std::exchange(is_drained_, true)) return;
   join();
-  write(link_.their_words + kArrived, sent_ + 1);
+  publish(kArrived, sent_ + 1);
 }
 
 void CapturedChannel::end() {
   drain();
-  wait(kArrived, taken_ + 1);
-  write(link_.own_words + kArrived, 0);
-  write(link_.own_words + kFreed, 0);
-  write(link_.own_words + kStage, static_cast<std::uint32_t>(Stage::kNone));
+  writes_.flush();
+  std::array words{wait_for_word(link_.own_words + kArrived, taken_ + 1), own(kArrived, 0),
+                   own(kFreed, 0), own(kStage, static_cast<std::uint32_t>(Stage::kNone))};
+  device_.run(words, stream_);
   device_.record(ended_, stream_);
   is_begun_ = false;
 }

@@ -30,6 +30,7 @@
 // ended.
 //
 // Cost: no host time at a replay; on the device about 4 more words per channel than a live batch.
+// Neighbouring words are one node of the graph.
 // Threading: one thread at a time.
 #pragma once
 
@@ -39,12 +40,14 @@
 
 #include "transports/cuda/device.h"
 #include "transports/cuda/link.h"
+#include "transports/cuda/pending_writes.h"
 
 namespace kolo::cuda {
 
 class CapturedChannel final : private DeferredFrees::Worker {
  public:
-  CapturedChannel(const Device& device, const Link& link) : device_(device), link_(link) {
+  CapturedChannel(const Device& device, PendingWrites& writes, const Link& link)
+      : device_(device), writes_(writes), link_(link) {
     device_.frees().join(*this);
   }
   ~CapturedChannel();
@@ -82,10 +85,12 @@ class CapturedChannel final : private DeferredFrees::Worker {
 
   void join();
   std::byte* slot(std::byte* slots, std::uint32_t piece) const;
+  WordOperation own(Address word, std::uint32_t value) const;
   void wait(Address word, std::uint32_t value) const;
-  void write(Address word, std::uint32_t value) const;
+  void publish(Address word, std::uint32_t value) const;
 
   const Device& device_;
+  PendingWrites& writes_;
   const Link& link_;
   std::atomic<bool> is_used_ = false;
   Event ended_ = nullptr;  // orders two streams within one capture

@@ -27,7 +27,7 @@ class CopyStream {
   void copy(void* to, const void* from, std::size_t bytes, Address word, std::uint64_t value) {
     is_used_ = true;
     device_.copy(to, from, bytes, stream_);
-    device_.write(word, value, stream_);
+    device_.run(write_word(word, value), stream_);
   }
 
   // No copies may follow.

@@ -373,19 +373,9 @@ void Device::copy(void* to, const void* from, std::size_t bytes, Stream stream) 
   check_call(driver_->copy(address_of(to), address_of(from), bytes, stream), "cuMemcpyAsync");
 }
 
-void Device::wait_until_at_least(Address word, std::uint64_t value, Stream stream) const {
+void Device::run(std::span<WordOperation> operations, Stream stream) const {
   const Entered here(*this);
-  check_call(driver_->wait_value(stream, word, value, kWaitUntilAtLeast), "cuStreamWaitValue64_v2");
-}
-
-void Device::write(Address word, std::uint64_t value, Stream stream) const {
-  const Entered here(*this);
-  check_call(driver_->write_value(stream, word, value, 0), "cuStreamWriteValue64_v2");
-}
-
-void Device::write_low(Address word, std::uint32_t value, Stream stream) const {
-  const Entered here(*this);
-  check_call(driver_->write_short_value(stream, word, value), "cuStreamWriteValue32_v2");
+  check_call(driver_->word_operations(stream, operations), "cuStreamBatchMemOp_v2");
 }
 
 std::uint64_t Device::capture_of(Stream stream) const {

@@ -27,7 +27,7 @@
 namespace kolo::cuda {
 
 struct DriverSettings {
-  // From this version on cuStreamWaitValue64_v2 needs no module parameter.
+  // From this version on streams can wait for words without a module parameter.
   int oldest_version = 12000;
   // Version of the runtime that kernels were built with, 13000 for 13.0: a driver of an older major
   // version cannot run them. 0: no kernels.
@@ -134,11 +134,9 @@ class Device {
   void destroy_stream(Stream stream) const noexcept;
 
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) const;
-  void wait_until_at_least(Address word, std::uint64_t value, Stream stream) const;
-  // Writes after all work enqueued before; a reader of the word sees that work's results.
-  void write(Address word, std::uint64_t value, Stream stream) const;
-  // Likewise for the low half of a word. The high half keeps its value.
-  void write_low(Address word, std::uint32_t value, Stream stream) const;
+  // At most kMostWordOperations, one after another, with one driver call.
+  void run(std::span<WordOperation> operations, Stream stream) const;
+  void run(WordOperation operation, Stream stream) const { run({&operation, 1}, stream); }
 
   // Number of the graph capture that the stream is part of; 0: none.
   std::uint64_t capture_of(Stream stream) const;

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "transports/cuda/deferred_frees.h"
@@ -66,9 +67,8 @@ class Driver {
   virtual int create_stream(Stream* stream, unsigned flags, int priority) = 0;
   virtual int destroy_stream(Stream stream) = 0;  // its pending work is still done
   virtual int copy(Address to, Address from, std::size_t bytes, Stream stream) = 0;
-  virtual int wait_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;
-  virtual int write_value(Stream stream, Address word, std::uint64_t value, unsigned flags) = 0;
-  virtual int write_short_value(Stream stream, Address word, std::uint32_t value) = 0;
+  // At most kMostWordOperations, one after another.
+  virtual int word_operations(Stream stream, std::span<WordOperation> operations) = 0;
   // Status 0: the stream is not being captured. `number` identifies the capture; all streams that
   // have joined it share the number, and it is never used again.
   virtual int capture_of(Stream stream, int* status, std::uint64_t* number) = 0;

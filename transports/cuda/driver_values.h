@@ -21,6 +21,34 @@ struct IpcHandle {
   std::array<char, 64> bytes;
 };
 
+// Wait for a word, or write of a word, on a stream: the driver's CUstreamBatchMemOpParams.
+struct WordOperation {
+  enum Kind : std::uint32_t { kWriteLow = 2, kWait = 4, kWrite = 5 };
+
+  Kind kind = kWait;
+  Address word = 0;
+  std::uint64_t value = 0;
+  unsigned flags = 0;  // wait until the word is at least the value; write after all earlier work
+  std::array<std::uint64_t, 2> reserved{};  // for the driver
+};
+static_assert(sizeof(WordOperation) == 48 && offsetof(WordOperation, word) == 8 &&
+              offsetof(WordOperation, value) == 16 && offsetof(WordOperation, flags) == 24);
+
+inline constexpr std::size_t kMostWordOperations = 256;
+
+// The stream waits until (int64)(word - value) >= 0.
+constexpr WordOperation wait_for_word(Address word, std::uint64_t value) {
+  return {.kind = WordOperation::kWait, .word = word, .value = value};
+}
+// Writes after all work enqueued before; a reader of the word sees that work's results.
+constexpr WordOperation write_word(Address word, std::uint64_t value) {
+  return {.kind = WordOperation::kWrite, .word = word, .value = value};
+}
+// Likewise for the low half of a word. The high half keeps its value.
+constexpr WordOperation write_low_word(Address word, std::uint32_t value) {
+  return {.kind = WordOperation::kWriteLow, .word = word, .value = value};
+}
+
 // Result codes that kolo handles.
 enum Result : int {
   kSuccess = 0,
@@ -62,7 +90,6 @@ enum PointerAttribute : int {
   kMempool = 17,
 };
 
-inline constexpr unsigned kWaitUntilAtLeast = 0;  // cyclic: (int64)(word - value) >= 0
 inline constexpr unsigned kLazyPeerAccess = 1;
 inline constexpr unsigned kPortableAndMapped = 3;
 inline constexpr unsigned kEventWithoutTiming = 2;

@@ -112,14 +112,9 @@ class InstalledDriver final : public Driver {
   int copy(Address to, Address from, std::size_t bytes, Stream stream) override {
     return memcpy_async_(to, from, bytes, stream);
   }
-  int wait_value(Stream stream, Address word, std::uint64_t value, unsigned flags) override {
-    return stream_wait_value_(stream, word, value, flags);
-  }
-  int write_value(Stream stream, Address word, std::uint64_t value, unsigned flags) override {
-    return stream_write_value_(stream, word, value, flags);
-  }
-  int write_short_value(Stream stream, Address word, std::uint32_t value) override {
-    return stream_write_short_value_(stream, word, value, 0);
+  int word_operations(Stream stream, std::span<WordOperation> operations) override {
+    return stream_batch_mem_op_(stream, static_cast<unsigned>(operations.size()), operations.data(),
+                                0);
   }
   int capture_of(Stream stream, int* status, std::uint64_t* number) override {
     return stream_get_capture_info_(stream, status, number, nullptr, nullptr, nullptr);

@@ -132,11 +132,13 @@ Address StagedStream::address_of(const std::atomic<std::uint64_t>& word) const {
 
 void StagedStream::write(const std::atomic<std::uint64_t>& word, std::uint64_t value,
                          void* stream) {
-  on_device([&] { staging_.device.write(address_of(word), value, stream); });
+  on_device([&] { staging_.device.run(write_word(address_of(word), value), stream); });
 }
 
 void StagedStream::wait(const std::atomic<std::uint64_t>& word, std::uint64_t value, void* stream) {
-  on_device([&] { batches_.wait_until_at_least(address_of(word), value, stream); });
+  on_device([&] {
+    batches_.wait([&] { staging_.device.run(wait_for_word(address_of(word), value), stream); });
+  });
 }
 
 // --- slots ---
@@ -163,7 +165,7 @@ std::byte* StagedStream::reserve(void* stream, std::size_t bytes) {
 void StagedStream::commit(void* stream, unsigned flags) {
   require_batch(stream);
   check(is_reserved_, "commit() without a reserved slot");
-  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  check((flags & kAnswered) == 0, "kAnswered is for host memory; leave it out on a stream");
   is_reserved_ = false;
   const std::uint64_t end = memory_.out.add({slot(out_slots_), reserved_bytes_}, flags & kReceived);
   out_slots_.ends[out_slots_.next++ % slots_] = end;
@@ -196,7 +198,7 @@ void StagedStream::release(void* stream) {
 bool StagedStream::send(void* stream, std::span<const std::byte> data, unsigned flags) {
   require_batch(stream);
   check(!is_reserved_, "send() before the slot reserved last was committed");
-  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  check((flags & kAnswered) == 0, "kAnswered is for host memory; leave it out on a stream");
   require_known(data.data(), data.size(), "send");
   if (is_full()) return false;
   lent_ = memory_.out.add(data, flags & kReceived);

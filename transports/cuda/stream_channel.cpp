@@ -19,16 +19,16 @@ constexpr std::size_t kMostImports = 64;
 
 }  // namespace
 
-DeviceChannel::DeviceChannel(const Device& device, IpcExports& exports, Backlog& backlog,
-                             const Link& link)
+DeviceChannel::DeviceChannel(const Device& device, const RankResources& rank, const Link& link)
     : device_(device),
-      exports_(exports),
-      backlog_(backlog),
+      exports_(rank.exports),
+      backlog_(rank.backlog),
+      writes_(rank.writes),
       link_(link),
       batches_(device),
       imports_(device, fmt::format("rank {}", link.peer), link.is_same_process, kMostImports,
                [this] { return batches_.has_come(); }),
-      captured_(device, link_),
+      captured_(device, writes_, link_),
       landings_(device) {
   capabilities_.segment_bytes = link.segment_bytes;
   capabilities_.preferred_segment_bytes = link.segment_bytes;
@@ -132,13 +132,33 @@ void DeviceChannel::begin(void* stream) {
 
 void DeviceChannel::end(void* stream) {
   require_batch(stream);
+  on_device([&] { writes_.release(); });
   if (captured_.is_begun()) return on_captured([&] { captured_.end(); });
   batches_.end();
   taken_by_batch_ = taken_;
   imports_.give(taken_);
 }
 
+void DeviceChannel::combine_words(void* stream) {
+  require_batch(stream);
+  writes_.hold(stream);
+}
+
+void DeviceChannel::flush(void* stream) {
+  require_batch(stream);
+  on_device([&] { writes_.flush(); });
+}
+
 // --- pieces ---
+
+// The wait is for a word that the peer writes.
+void DeviceChannel::wait(Address word, std::uint64_t pieces, void* stream) {
+  batches_.wait([&] { writes_.wait(wait_for_word(link_.own_words + word, pieces), stream); });
+}
+
+void DeviceChannel::publish(Address word, std::uint64_t pieces, void* stream) {
+  on_device([&] { writes_.write(write_word(link_.their_words + word, pieces), stream); });
+}
 
 bool DeviceChannel::is_full() {
   const bool is_full = backlog_.is_full();
@@ -151,12 +171,13 @@ void DeviceChannel::wait_for_slot(void* stream) {
   on_device([&] { backlog_.add(stream); });
   if (sent_ < link_.slots) return;
   const std::uint64_t pieces = sent_ + 1 - link_.slots;
+  if (!lacks_freed(pieces)) return;
   waits_for_freed_.store(pieces);
-  on_device([&] { batches_.wait_until_at_least(link_.own_words + kFreed, pieces, stream); });
+  on_device([&] { wait(kFreed, pieces, stream); });
 }
 
 void DeviceChannel::publish_arrived(void* stream) {
-  on_device([&] { device_.write(link_.their_words + kArrived, sent_ + 1, stream); });
+  publish(kArrived, sent_ + 1, stream);
   ++sent_;
 }
 
@@ -174,17 +195,20 @@ void DeviceChannel::wait_for_arrival(void* stream, std::uint64_t pieces) {
   waits_for_arrived_.store(pieces);
   on_device([&] {
     backlog_.add(stream);
-    batches_.wait_until_at_least(link_.own_words + kArrived, pieces, stream);
+    wait(kArrived, pieces, stream);
   });
 }
 
 void DeviceChannel::publish_freed(void* stream) {
-  on_device([&] { device_.write(link_.their_words + kFreed, taken_ + 1, stream); });
+  publish(kFreed, taken_ + 1, stream);
   ++taken_;
 }
 
 void DeviceChannel::copy(void* stream, std::byte* to, const std::byte* from, std::size_t bytes) {
-  on_device([&] { device_.copy(to, from, bytes, stream); });
+  on_device([&] {
+    writes_.flush();
+    device_.copy(to, from, bytes, stream);
+  });
 }
 
 // Null: not now.
@@ -216,7 +240,7 @@ std::byte* DeviceChannel::reserve(void* stream, std::size_t bytes) {
 void DeviceChannel::commit(void* stream, unsigned flags) {
   require_batch(stream);
   check(is_reserved_, "commit() without a reserved slot");
-  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  check((flags & kAnswered) == 0, "kAnswered is for host memory; leave it out on a stream");
   is_reserved_ = false;
   if (captured_.is_begun()) {
     on_captured([&] { captured_.commit(); });
@@ -268,7 +292,7 @@ bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned
   require_batch(stream);
   require_slots("send");
   check(!is_reserved_, "send() before the slot reserved last was committed");
-  check((flags & kAnswered) == 0, "a stream's segments are not answered");
+  check((flags & kAnswered) == 0, "kAnswered is for host memory; leave it out on a stream");
   fail_if_lost("send to", true);
   if (is_full()) return false;
   if (announced_ - link_.own->read.load(std::memory_order_acquire) >= kAnnouncements) {
@@ -407,73 +431,16 @@ const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
 void DeviceChannel::drain(void* stream) {
   require_batch(stream);
   if (captured_.is_begun()) return on_captured([&] { captured_.drain(); });
-  if (aside_) on_device([&] { aside_->finish(stream); });
+  if (aside_) {
+    on_device([&] {
+      writes_.flush();
+      aside_->finish(stream);
+    });
+  }
   if (lent_ == 0) return;
   fail_if_lost("drain the data sent to", lacks_freed(lent_));
   waits_for_freed_.store(std::max(waits_for_freed_.load(), lent_));
-  on_device([&] { batches_.wait_until_at_least(link_.own_words + kFreed, lent_, stream); });
-}
-
-// --- end of the channel ---
-
-// A peer that closed after all its work was done has written everything it ever will.
-void DeviceChannel::look_after_peer() {
-  if (is_closed_) return;
-  const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 ||
-                       is_peer_dead_.load(std::memory_order_acquire);
-  if (!is_gone) return;
-  const auto closing = static_cast<Closing>(link_.own->is_closing.load(std::memory_order_acquire));
-  if (captured_.is_used() && captured_.is_hopeless(closing == Closing::kDone))
-    fail_if_lost("replay with", true);
-  if (is_broken_.load()) fail_if_lost("go on with", true);
-  if (!batches_.is_begun() && has_finished()) {
-    if (!captured_.is_used()) unmap();
-    return;
-  }
-  fail_if_lost("go on with", lacks_arrived(waits_for_arrived_) || lacks_freed(waits_for_freed_));
-}
-
-bool DeviceChannel::is_hopeless() const noexcept {
-  const auto closing = static_cast<Closing>(link_.own->is_closing.load(std::memory_order_acquire));
-  if (closing == Closing::kNot && !is_peer_dead_.load(std::memory_order_acquire)) return false;
-  return lacks_arrived(waits_for_arrived_) || lacks_freed(waits_for_freed_) ||
-         (captured_.is_used() && captured_.is_hopeless(closing == Closing::kDone));
-}
-
-void DeviceChannel::tell_of_loss(int lost) noexcept {
-  link_.theirs->lost.store(static_cast<std::uint32_t>(lost) + 1, std::memory_order_release);
-}
-
-void DeviceChannel::break_off() noexcept {
-  is_broken_.store(true);
-  free_streams();
-}
-
-bool DeviceChannel::is_peer_gone() const {
-  return is_peer_dead_.load(std::memory_order_acquire) ||
-         link_.own->has_closed.load(std::memory_order_acquire) != 0;
-}
-
-void DeviceChannel::close(bool is_all_done) noexcept {
-  if (std::exchange(is_closed_, true)) return;
-  link_.theirs->is_closing.store(
-      static_cast<std::uint32_t>(is_all_done ? Closing::kDone : Closing::kAborted),
-      std::memory_order_release);
-  batches_.close();
-}
-
-void DeviceChannel::free_streams() noexcept {
-  link_.own->arrived.store(kReleased, std::memory_order_release);
-  link_.own->freed.store(kReleased, std::memory_order_release);
-  captured_.free_streams();
-}
-
-void DeviceChannel::unmap() noexcept {
-  if (std::exchange(is_unmapped_, true)) return;
-  imports_.close_all();
-  if (link_.mapping != nullptr) device_.close(link_.mapping);
-  device_.after_frees(
-      [theirs = link_.theirs] { theirs->has_closed.store(1, std::memory_order_release); });
+  on_device([&] { wait(kFreed, lent_, stream); });
 }
 
 }  // namespace kolo::cuda

@@ -16,7 +16,8 @@
 //
 // Captured work (CUDA graphs): see captured_channel.h.
 //
-// Cost: about a microsecond of host time per word, and the time of the copies on the device.
+// Cost: about a microsecond of host time per driver call, and the time of the copies on the device.
+// A call writes words and waits for one (pending_writes.h), if the caller combines them.
 #pragma once
 
 #include <atomic>
@@ -34,15 +35,22 @@
 #include "transports/cuda/ipc_exports.h"
 #include "transports/cuda/ipc_imports.h"
 #include "transports/cuda/link.h"
+#include "transports/cuda/pending_writes.h"
 #include "transports/cuda/side_stream.h"
 #include "transports/transport.h"
 
 namespace kolo::cuda {
 
+// Objects that all channels of a rank share; borrowed.
+struct RankResources {
+  IpcExports& exports;
+  Backlog& backlog;
+  PendingWrites& writes;
+};
+
 class DeviceChannel final : public StreamChannel {
  public:
-  // `backlog`: of all channels of this rank.
-  DeviceChannel(const Device& device, IpcExports& exports, Backlog& backlog, const Link& link);
+  DeviceChannel(const Device& device, const RankResources& rank, const Link& link);
 
   const Capabilities& capabilities() const override { return capabilities_; }
   const ChannelStatistics& statistics() const { return statistics_; }
@@ -58,6 +66,8 @@ class DeviceChannel final : public StreamChannel {
   bool receive(void* stream, std::span<std::byte> into, unsigned flags) override;
   const std::byte* view_sent(void* stream, std::size_t bytes) override;
   void drain(void* stream) override;
+  void combine_words(void* stream) override;
+  void flush(void* stream) override;
   void require_whole() override;
   std::string why_not_captured() const override { return ""; }
 
@@ -119,6 +129,8 @@ class DeviceChannel final : public StreamChannel {
   bool lacks_arrived(std::uint64_t pieces) const noexcept;
   bool lacks_freed(std::uint64_t pieces) const noexcept;
   bool is_full();
+  void wait(Address word, std::uint64_t pieces, void* stream);
+  void publish(Address word, std::uint64_t pieces, void* stream);
   void wait_for_slot(void* stream);
   void publish_arrived(void* stream);
   Stream sending(void* stream);
@@ -135,6 +147,7 @@ class DeviceChannel final : public StreamChannel {
   const Device& device_;
   IpcExports& exports_;
   Backlog& backlog_;
+  PendingWrites& writes_;
   const Link link_;
   Capabilities capabilities_;
   ChannelStatistics statistics_;

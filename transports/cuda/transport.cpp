@@ -31,9 +31,9 @@ constexpr unsigned kProgressPerLook = 64;
 
 class CudaChannel final : public decorators::ForwardingChannel {
  public:
-  CudaChannel(Channel& host, const cuda::Device& device, IpcExports& exports,
-              cuda::Backlog& backlog, const cuda::Link& link)
-      : ForwardingChannel(host), stream_(device, exports, backlog, link) {}
+  CudaChannel(Channel& host, const cuda::Device& device, const cuda::RankResources& rank,
+              const cuda::Link& link)
+      : ForwardingChannel(host), stream_(device, rank, link) {}
 
   const ChannelStatistics& statistics() const override {
     statistics_ = ForwardingChannel::statistics();
@@ -56,11 +56,12 @@ class CudaChannel final : public decorators::ForwardingChannel {
 // Objects that streams use; they may outlive the transport.
 struct InUse final : cuda::KeptUntilExit {
   explicit InUse(std::unique_ptr<cuda::BootstrapResult> all)
-      : met(std::move(all)), exports(*met->device), backlog(*met->device) {}
+      : met(std::move(all)), exports(*met->device), backlog(*met->device), writes(*met->device) {}
 
   std::unique_ptr<cuda::BootstrapResult> met;
   IpcExports exports;
   cuda::Backlog backlog;
+  cuda::PendingWrites writes;
   std::vector<std::unique_ptr<CudaChannel>> channels;
 };
 
@@ -73,11 +74,12 @@ class CudaTransport final : public Transport {
         in_use_(std::make_unique<InUse>(std::move(met))),
         met_(*in_use_->met),
         channels_(in_use_->channels) {
+    const cuda::RankResources shared{in_use_->exports, in_use_->backlog, in_use_->writes};
     for (int peer = 0; peer < size(); ++peer) {
-      channels_.push_back(peer == rank() ? nullptr
-                                         : std::make_unique<CudaChannel>(
-                                               host_->channel(peer), *met_.device, in_use_->exports,
-                                               in_use_->backlog, link(peer)));
+      channels_.push_back(peer == rank()
+                              ? nullptr
+                              : std::make_unique<CudaChannel>(host_->channel(peer), *met_.device,
+                                                              shared, link(peer)));
     }
     if (size() > 1) watcher_.emplace(watched());
   }

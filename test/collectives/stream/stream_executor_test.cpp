@@ -312,6 +312,18 @@ TEST_CASE("long segments of two ranks go zero copy: each sum is written once, an
   streams.close();
 }
 
+TEST_CASE("long segments: eight words per rank go to the driver in four calls") {
+  Streams streams(2);
+  const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
+  on_streams(streams, ring, {});
+  const auto calls = [&](int rank) { return streams.rank(rank).driver->calls("word_operations"); };
+  const int before[] = {calls(0), calls(1)};
+  on_streams(streams, ring, {});
+  // One of the four because its host waits once for the other host.
+  for (const int rank : {0, 1}) CHECK(calls(rank) - before[rank] == 4);
+  streams.close();
+}
+
 TEST_CASE("a rank that needs the address of a long segment waits for the host that sends it") {
   Streams streams(2);
   const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];

@@ -320,8 +320,7 @@ TEST_CASE("a peer that closes after the same number of replays causes no error")
 }
 
 TEST_CASE("the error for a failed driver call in a capture names the call") {
-  for (const char* function :
-       {"capture_of", "write_short_value", "wait_value", "create_event", "record_event"}) {
+  for (const char* function : {"capture_of", "word_operations", "create_event", "record_event"}) {
     INFO(function);
     Exchange both;
     for (auto& rank : both.ranks) rank.driver->fail(function, 999);

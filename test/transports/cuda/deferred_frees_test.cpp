@@ -23,7 +23,10 @@ struct One {
   Address word = device.register_host(words);
   cuda::Stream stream = driver->make_stream();
 
-  void write_word() { device.write(word, 1, driver->make_stream()); }
+  void write_1() { device.run(write_word(word, 1), driver->make_stream()); }
+  void wait_in(Batches& batches, std::uint64_t value) {
+    batches.wait([&] { device.run(wait_for_word(word, value), stream); });
+  }
 };
 
 }  // namespace
@@ -39,7 +42,7 @@ TEST_CASE("the fake machine reports calls that may wait while a stream of the co
   const Address word = device.register_host(words);
   std::byte* const pinned = device.allocate_host(64);
   std::byte* const memory = device.allocate(64);
-  device.wait_until_at_least(word, 1, driver->make_stream());
+  device.run(wait_for_word(word, 1), driver->make_stream());
   second.free(second.allocate(64));
   elsewhere.free(elsewhere.allocate(64));
   driver->free(reinterpret_cast<Address>(driver->make_memory(64, FakeDriver::Kind::kPool)));
@@ -53,7 +56,7 @@ TEST_CASE("the fake machine reports calls that may wait while a stream of the co
   CHECK_THAT(machine.violations()[0],
              ContainsSubstring("free while a stream of the context waits"));
   CHECK_THAT(machine.violations()[2], ContainsSubstring(": allocate while a stream"));
-  device.write(word, 1, driver->make_stream());
+  device.run(write_word(word, 1), driver->make_stream());
   device.free(other_memory);
   device.unregister_host(words);
   CHECK(machine.violations().size() == 4);
@@ -70,7 +73,7 @@ TEST_CASE("the fake machine reports a kernel that is first used while a stream w
   const cuda::Stream stream = driver->make_stream();
   driver->load_kernel("loaded before");
   device.copy(memory, memory + 32, 8, stream);
-  device.wait_until_at_least(word, 1, stream);
+  device.run(wait_for_word(word, 1), stream);
   driver->load_kernel("loaded before");
   device.copy(memory, memory + 32, 8, stream);
   CHECK(machine.violations().empty());
@@ -80,7 +83,7 @@ TEST_CASE("the fake machine reports a kernel that is first used while a stream w
   CHECK_THAT(machine.violations()[0],
              ContainsSubstring("loading of 'late' while a stream of the context waits"));
   CHECK_THAT(machine.violations()[1], ContainsSubstring("'copy from host to device'"));
-  device.write(word, 1, driver->make_stream());
+  device.run(write_word(word, 1), driver->make_stream());
   device.free(memory);
   device.unregister_host(words);
 }
@@ -95,7 +98,7 @@ TEST_CASE("memory is freed when no batch waits for a peer, in the order of the c
     batches.begin(one.stream, false);
     one.device.free(one.device.allocate(64));
     CHECK(one.driver->calls("free") == 1);  // nothing waits yet
-    batches.wait_until_at_least(one.word, 1, one.stream);
+    one.wait_in(batches, 1);
     one.device.free(memory);
     one.device.free_host(pinned);
     one.device.after_frees([&] { done = one.driver->calls("free_host"); });
@@ -103,7 +106,7 @@ TEST_CASE("memory is freed when no batch waits for a peer, in the order of the c
     batches.end();
     CHECK_FALSE(one.device.frees().run_all());
     CHECK(one.driver->calls("free") == 1);
-    one.write_word();
+    one.write_1();
     CHECK(one.driver->calls("free") == 1);
     batches.begin(one.stream, false);
     CHECK(one.driver->calls("free") == 2);
@@ -121,16 +124,16 @@ TEST_CASE("inside a batch memory is freed once all its waits are over") {
   std::byte* const second = one.device.allocate(64);
   Batches batches(one.device);
   batches.begin(one.stream, false);
-  batches.wait_until_at_least(one.word, 1, one.stream);
+  one.wait_in(batches, 1);
   one.device.free(first);
   CHECK(one.driver->calls("free") == 0);
-  one.write_word();
+  one.write_1();
   CHECK(one.device.frees().run_all());
   CHECK(one.driver->calls("free") == 1);
-  batches.wait_until_at_least(one.word, 2, one.stream);
+  one.wait_in(batches, 2);
   one.device.free(second);
   CHECK(one.driver->calls("free") == 1);
-  one.device.write(one.word, 2, one.driver->make_stream());
+  one.device.run(write_word(one.word, 2), one.driver->make_stream());
   batches.end();
   CHECK(one.device.frees().run_all());
   one.device.unregister_host(one.words);
@@ -143,11 +146,11 @@ TEST_CASE("a side stream that waits holds up frees, and its end lets them run") 
   {
     SideStream aside(one.device);
     const cuda::Stream sender = aside.after(one.stream);
-    one.device.wait_until_at_least(one.word, 1, sender);
+    one.device.run(wait_for_word(one.word, 1), sender);
     one.device.free(memory);
     aside.mark();
     CHECK_FALSE(one.device.frees().run_all());
-    one.write_word();
+    one.write_1();
     CHECK(one.driver->calls("free") == 0);
   }
   CHECK(one.driver->calls("free") == 1);
@@ -164,11 +167,11 @@ TEST_CASE("a context and registered memory stay until the calls put off are over
   std::byte* const data = memory->data();
   Batches batches(one.device);
   batches.begin(one.stream, false);
-  batches.wait_until_at_least(one.word, 1, one.stream);
+  one.wait_in(batches, 1);
   device->unregister_host(data, std::move(memory));
   device.reset();
   CHECK_FALSE(kept.expired());
-  one.write_word();
+  one.write_1();
   batches.end();
   CHECK(one.device.frees().run_all());
   CHECK(kept.expired());

@@ -53,7 +53,7 @@ TEST_CASE("the error for a missing driver library names it and a remedy") {
 TEST_CASE("the error for a library without the driver's functions names the missing ones") {
   const auto driver = installed_driver("libc.so.6");
   CHECK_THAT(why_unusable(*driver), ContainsSubstring("too old: it has no cuInit, ") &&
-                                        ContainsSubstring("cuStreamWaitValue64_v2"));
+                                        ContainsSubstring("cuStreamBatchMemOp_v2"));
 }
 
 TEST_CASE("a device describes itself, and unsuitable devices are refused") {
@@ -125,7 +125,7 @@ TEST_CASE("memory in stream order is from a pool, and waits for no stream that w
   machine.has_pools = true;
   alignas(8) std::byte words[8] = {};
   const Address word = device.register_host(words);
-  device.wait_until_at_least(word, 1, stream);
+  device.run(wait_for_word(word, 1), stream);
   std::byte* const memory = device.allocate(64, stream);
   CHECK_THAT(device.look_at(memory).why_unexported, ContainsSubstring("memory pool"));
   device.free(memory);
@@ -133,7 +133,7 @@ TEST_CASE("memory in stream order is from a pool, and waits for no stream that w
   CHECK(machine.violations().empty());
   driver->fail("allocate_async", kOutOfMemory);
   CHECK_THROWS_WITH(device.allocate(64, stream), ContainsSubstring("cuMemAllocAsync of 64 bytes"));
-  device.write(word, 1, driver->make_stream());
+  device.run(write_word(word, 1), driver->make_stream());
   device.unregister_host(words);
   CHECK(machine.left_over() == "a context of device 0; ");
 }
@@ -205,13 +205,13 @@ TEST_CASE(
   const Address word = device.register_host(words);
   const Stream stream = driver->make_stream();
   const Event event = device.make_event();
-  device.wait_until_at_least(word, 5, stream);
+  device.run(wait_for_word(word, 5), stream);
   device.record(event, stream);
   CHECK_FALSE(device.is_done(event));
   const Stream other = driver->make_stream();
-  device.write(word, ~std::uint64_t{0}, other);
+  device.run(write_word(word, ~std::uint64_t{0}), other);
   CHECK_FALSE(device.is_done(event));
-  device.write(word, std::uint64_t{1} << 62, other);
+  device.run(write_word(word, std::uint64_t{1} << 62), other);
   CHECK(device.is_done(event));
   device.destroy_event(event);
   device.unregister_host(words);
@@ -225,7 +225,7 @@ TEST_CASE("an event that the driver cannot query is done only if the context is 
   const Address word = device.register_host(words);
   const Stream stream = driver->make_stream();
   const Event event = device.make_event();
-  device.wait_until_at_least(word, 1, stream);
+  device.run(wait_for_word(word, 1), stream);
   device.record(event, stream);
   for (const int code : {201, 400, 900, 907, 999, 699, 721}) {
     INFO(code);
@@ -243,7 +243,7 @@ TEST_CASE("an event that the driver cannot query is done only if the context is 
   CHECK_FALSE(device.is_done(event));
   CHECK_FALSE(device.is_done(event));
   CHECK_FALSE(device.has_come(event));
-  device.write(word, 1, driver->make_stream());
+  device.run(write_word(word, 1), driver->make_stream());
   CHECK(device.is_done(event));
   CHECK(device.has_come(event));
   device.destroy_event(event);
@@ -272,10 +272,10 @@ static void do_everything(const std::shared_ptr<FakeDriver>& driver, Stream stre
     device.look_at(memory);
     device.export_memory(memory);
     device.capture_of(stream);
-    device.write_low(word, 1, stream);
+    device.run(write_low_word(word, 1), stream);
     device.copy(memory, memory + 64, 64, stream);
-    device.write(word, 1, stream);
-    device.wait_until_at_least(word, 1, stream);
+    device.run(write_word(word, 1), stream);
+    device.run(wait_for_word(word, 1), stream);
     device.record(event, stream);
     device.wait_for(event, stream);
     device.find(device.uuid());
@@ -288,27 +288,11 @@ static void do_everything(const std::shared_ptr<FakeDriver>& driver, Stream stre
 }
 
 TEST_CASE("the error for a failed call names it and the device, and no resource leaks") {
-  for (const char* function : {"device_name",
-                               "device_uuid",
-                               "device_attribute",
-                               "retain_context",
-                               "push_context",
-                               "allocate",
-                               "register_host",
-                               "host_address",
-                               "create_event",
-                               "pointer_attribute",
-                               "ipc_handle",
-                               "capture_of",
-                               "copy",
-                               "write_value",
-                               "write_short_value",
-                               "wait_value",
-                               "record_event",
-                               "wait_event",
-                               "can_access_peer",
-                               "enable_peer_access",
-                               "exchange_capture_mode"}) {
+  for (const char* function :
+       {"device_name", "device_uuid", "device_attribute", "retain_context", "push_context",
+        "allocate", "register_host", "host_address", "create_event", "pointer_attribute",
+        "ipc_handle", "capture_of", "copy", "word_operations", "record_event", "wait_event",
+        "can_access_peer", "enable_peer_access", "exchange_capture_mode"}) {
     INFO(function);
     FakeMachine machine(2);
     const auto driver = machine.process();

@@ -231,11 +231,7 @@ class FakeDriver final : public cuda::Driver {
   int create_stream(cuda::Stream* stream, unsigned flags, int priority) override;
   int destroy_stream(cuda::Stream stream) override;
   int copy(cuda::Address to, cuda::Address from, std::size_t bytes, cuda::Stream stream) override;
-  int wait_value(cuda::Stream stream, cuda::Address word, std::uint64_t value,
-                 unsigned flags) override;
-  int write_value(cuda::Stream stream, cuda::Address word, std::uint64_t value,
-                  unsigned flags) override;
-  int write_short_value(cuda::Stream stream, cuda::Address word, std::uint32_t value) override;
+  int word_operations(cuda::Stream stream, std::span<cuda::WordOperation> operations) override;
   int capture_of(cuda::Stream stream, int* status, std::uint64_t* number) override;
   int exchange_capture_mode(int* mode) override;
   int create_event(cuda::Event* event, unsigned flags) override;
@@ -286,6 +282,7 @@ class FakeDriver final : public cuda::Driver {
   // On a device the call may wait for all streams of the context.
   void wait_for_context(const std::string& function);
   void load_locked(const std::string& kernel);
+  bool run_word(const cuda::WordOperation& operation);
   void give(FakeStream& stream, std::function<bool()> work);
   void require_room(FakeStream& stream);
   FakeStream* stream_of(cuda::Stream stream);

@@ -107,42 +107,30 @@ void FakeDriver::launch(cuda::Stream stream, const std::vector<Operand>& operand
   machine_.run_if_at_once();
 }
 
-int FakeDriver::wait_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
-  KOLO_ENTER("wait_value")
+int FakeDriver::word_operations(cuda::Stream stream, std::span<cuda::WordOperation> operations) {
+  KOLO_ENTER("word_operations")
   FakeStream* const queue = stream_here(stream);
   if (queue == nullptr) return cuda::kInvalidHandle;
-  give(*queue, [this, word, value] {
-    std::byte* const at = resolve(word, sizeof(value), "wait for a word");
-    return at == nullptr || static_cast<std::int64_t>(load(at) - value) >= 0;
-  });
+  if (operations.size() > cuda::kMostWordOperations) return cuda::kInvalidValue;
+  for (const cuda::WordOperation& operation : operations)
+    give(*queue, [this, operation] { return run_word(operation); });
   machine_.run_if_at_once();
   return 0;
 }
 
-int FakeDriver::write_value(cuda::Stream stream, Address word, std::uint64_t value, unsigned) {
-  KOLO_ENTER("write_value")
-  FakeStream* const queue = stream_here(stream);
-  if (queue == nullptr) return cuda::kInvalidHandle;
-  give(*queue, [this, word, value] {
-    std::byte* const at = resolve(word, sizeof(value), "write a word");
-    if (at != nullptr) store(at, value);
-    return true;
-  });
-  machine_.run_if_at_once();
-  return 0;
-}
-
-int FakeDriver::write_short_value(cuda::Stream stream, Address word, std::uint32_t value) {
-  KOLO_ENTER("write_short_value")
-  FakeStream* const queue = stream_here(stream);
-  if (queue == nullptr) return cuda::kInvalidHandle;
-  give(*queue, [this, word, value] {
-    std::byte* const at = resolve(word, sizeof(value), "write a word");
-    if (at != nullptr) store(at, value);
-    return true;
-  });
-  machine_.run_if_at_once();
-  return 0;
+// False: a wait whose word is not there yet.
+bool FakeDriver::run_word(const cuda::WordOperation& operation) {
+  const bool is_wait = operation.kind == cuda::WordOperation::kWait;
+  std::byte* const at = resolve(operation.word, sizeof(operation.value),
+                                is_wait ? "wait for a word" : "write a word");
+  if (at == nullptr) return true;
+  if (is_wait) return static_cast<std::int64_t>(load(at) - operation.value) >= 0;
+  if (operation.kind == cuda::WordOperation::kWriteLow) {
+    store(at, static_cast<std::uint32_t>(operation.value));
+  } else {
+    store(at, operation.value);
+  }
+  return true;
 }
 
 int FakeDriver::create_event(cuda::Event* event, unsigned) {
