@@ -310,7 +310,7 @@ class Communicator {
   // On streams, messages are done in the order of issue, as all work of a stream. There, and
   // between streams of one communicator, a receive delays the sends issued after it. So ranks that
   // exchange must send first or use send_receive. On streams send_receive is refused for more data
-  // than the channel's slots hold (4 MiB over CUDA-IPC).
+  // than the channel's slots hold (over CUDA-IPC at least 4 MiB).
   void send_receive(const ConstBuffer& sent, int to, const Buffer& received, int from,
                     const CallOptions& call = {});
 

@@ -101,7 +101,11 @@ class Meeting {
   std::size_t slot_bytes() const {
     return slot_stride(settings_.segment_bytes) * static_cast<std::size_t>(settings_.slots);
   }
-  std::size_t all_slots_bytes() const { return 2 * index(request_.size) * slot_bytes(); }
+  std::size_t all_slots_bytes() const { return 2 * index(request_.size - 1) * slot_bytes(); }
+  // Offset of the slots for `peer` in the memory of `owner`, which has none for itself.
+  std::size_t slots_offset(int owner, int peer) const {
+    return 2 * index(peer < owner ? peer : peer - 1) * slot_bytes();
+  }
 
   // Runs `body`; returns its error in one line, to be published.
   template <typename Body>
@@ -337,14 +341,14 @@ class Meeting {
     link.theirs = met.words->block(request_.rank);
     link.own_words = met_->own_words->address(peer);
     link.their_words = met.words->address(request_.rank);
-    link.own_slots = met_->own_slots + 2 * index(peer) * slot_bytes();
+    link.own_slots = met_->own_slots + slots_offset(request_.rank, peer);
     link.own_captured_slots = link.own_slots + slot_bytes();
     std::byte* ring = reinterpret_cast<std::byte*>(card.ring);
     if (!link.is_same_process) {
       ring = link.mapping =
           met_->device->open(card.handle, all_slots_bytes(), fmt::format("rank {}", peer));
     }
-    link.their_slots = ring + 2 * index(request_.rank) * slot_bytes();
+    link.their_slots = ring + slots_offset(peer, request_.rank);
     link.their_captured_slots = link.their_slots + slot_bytes();
     link.segment_bytes = settings_.segment_bytes;
     link.slots = static_cast<std::uint64_t>(settings_.slots);

@@ -14,6 +14,7 @@
 #include "transports/cuda/peer_access.h"
 #include "transports/cuda/peer_watcher.h"
 #include "transports/cuda/shutdown.h"
+#include "transports/cuda/slot_count.h"
 #include "transports/cuda/stream_channel.h"
 #include "transports/decorators/forwarding.h"
 #include "transports/error.h"
@@ -239,7 +240,8 @@ std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
   check(request.rank >= 0 && request.rank < request.size,
         "cuda_ipc: a rank must be from 0 to size - 1");
   check(request.store != nullptr, "cuda_ipc: a transport needs a store");
-  check(settings.slots >= kMinimumCredit, "cuda_ipc needs at least kMinimumCredit slots");
+  check(settings.slots == 0 || settings.slots >= kMinimumCredit,
+        "cuda_ipc needs at least kMinimumCredit slots");
   check(settings.segment_bytes > 0 && settings.segment_bytes % kSegmentAlignment == 0,
         "cuda_ipc: segment_bytes must be a multiple of kSegmentAlignment");
   check(settings.make_host != nullptr, "cuda_ipc needs a transport for host memory");
@@ -250,7 +252,8 @@ std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
   cuda::BootstrapSettings meeting;
   meeting.driver = settings.driver ? settings.driver : cuda::installed_driver();
   meeting.segment_bytes = settings.segment_bytes;
-  meeting.slots = settings.slots;
+  meeting.slots = settings.slots != 0 ? settings.slots
+                                      : cuda::slot_count(request.devices, settings.segment_bytes);
   meeting.process = settings.process.empty() ? posix::process_identity() : settings.process;
   meeting.device = cuda::choose_device(*meeting.driver, settings.device, request.rank);
   auto met = cuda::meet(request, meeting);

@@ -17,10 +17,11 @@
 // A thread frees the streams of this rank that wait for a peer which has ended
 // (cuda/peer_watcher.h), also while no other thread of the rank makes progress.
 //
-// Cost per peer, in each rank: 8 slots of 1 MiB of device memory (half of them for captured work),
-// 8 KiB of pinned host memory, and two descriptors. With captured work the slots and the mappings
-// stay until the transport is destroyed, not only until quiesce(), since a graph may be launched in
-// between.
+// Cost per peer, in each rank: two sets of slots of 1 MiB of device memory (one for captured work),
+// 8 KiB of pinned host memory, and two descriptors. A set has 4 slots, and up to 32 if all ranks
+// share one device (cuda/slot_count.h): at most 32 MiB per direction. With captured work the slots
+// and the mappings stay until the transport is destroyed, not only until quiesce(), since a graph
+// may be launched in between.
 #pragma once
 
 #include <chrono>
@@ -40,8 +41,8 @@ class Driver;
 struct CudaIpcSettings {
   int device = -1;                                   // -1: KOLO_CUDA_DEVICE, see settings.h
   std::size_t segment_bytes = std::size_t{1} << 20;  // of slots on the device
-  int slots = kMinimumCredit;                        // per peer and direction
-  std::shared_ptr<cuda::Driver> driver;              // null: the installed one
+  int slots = 0;  // per peer and direction; 0: by the devices of all ranks (cuda/slot_count.h)
+  std::shared_ptr<cuda::Driver> driver;  // null: the installed one
 
   // Makes the transport for everything else. Collective over the same request.
   std::function<std::unique_ptr<Transport>(const TransportRequest& request)> make_host;
