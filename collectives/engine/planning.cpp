@@ -109,7 +109,9 @@ void Engine::plan_streams(const Costs& costs) {
   PlannerInputs on_streams = situation();
   streams_->suit(on_streams);
   Costs own = costs;
-  own.cores = streams_->costs(placement_.devices).cores;  // a group's devices may be fewer
+  const Costs here = streams_->costs(placement_.devices);  // a group's devices may be fewer
+  own.cores = here.cores;
+  own.local.latency_us = own.remote.latency_us = here.local.latency_us;
   stream_planner_.emplace(std::move(on_streams), own, TuningTable());
 }
 

@@ -7,7 +7,8 @@ namespace {
 
 constexpr double kLaunchUs = 2;
 constexpr double kWordUs = 1;
-constexpr double kSeenUs = 1.5;
+constexpr double kSeenUs = 1.5;    // by another device
+constexpr double kSwitchUs = 100;  // by another process on the same device
 constexpr double kUnknownGBps = 1000;
 constexpr double kReached = 0.9;  // achieved fraction of the peak bandwidth
 
@@ -21,7 +22,9 @@ Costs device_costs(const DeviceSpeed& speed) {
   costs.overhead_us = kLaunchUs;
   costs.copy_us_per_byte = 2e-3 / memory;    // one read, one write
   costs.reduce_us_per_byte = 3e-3 / memory;  // two reads, one write
-  costs.local.latency_us = kSeenUs;
+  // Processes that share a device run in time slices. The peer sees the word only after a context
+  // switch, which takes 50 to 300 us.
+  costs.local.latency_us = speed.is_one_device ? kSwitchUs : kSeenUs;
   costs.local.send_us = kWordUs;
   costs.local.receive_us = 2 * kWordUs;
   costs.local.next_us = (costs.local.send_us + costs.local.receive_us) / 2;

@@ -4,7 +4,8 @@
 // share a device would measure each other. Bytes are priced by the memory bandwidth that the driver
 // reports. The rest are constants. A copy or kernel behind another on its stream takes 2 us. A word
 // that a stream writes or waits for takes 1 us. Another device sees the word 1.5 us later, as words
-// lie in host memory.
+// lie in host memory. Another process on the same device sees it some 100 us later: the device has
+// to switch contexts. So ranks that share a device prefer few hops, even for megabytes.
 //
 // The constants follow published numbers for devices since 2020; no device has run this code. Their
 // ratio matters: short calls prefer few steps, and long calls prefer few passes over memory.

@@ -76,6 +76,25 @@ TEST_CASE("calls on streams are priced by device passes if long and by steps if 
   CHECK(chosen(apart, Collective::kAllReduce, 8) != "ring");
 }
 
+TEST_CASE("ranks that share a device pay a context switch per hop") {
+  DeviceSpeed speed;
+  speed.memory_GBps = 4000;
+  PlannerInputs situation = of_ranks(2);
+  situation.is_on_streams = true;
+  situation.credit = 32;
+  situation.segments = {1 << 20, 1 << 20, 1 << 20, 64 << 20};
+  Planner shared(situation, device_costs(speed), {});
+  speed.is_one_device = false;
+  Planner apart(situation, device_costs(speed), {});
+  const std::uint8_t ring = find_algorithm(Collective::kAllReduce, "ring");
+  const std::uint8_t one_shot = find_algorithm(Collective::kAllReduce, "one_shot");
+  CHECK(shared.price(ring, 8) > 200);  // two hops
+  CHECK(shared.price(one_shot, 8) < 150);
+  CHECK(apart.price(ring, 8) < 50);
+  CHECK(shared.price(one_shot, 1 << 20) < shared.price(ring, 1 << 20));
+  CHECK(chosen(shared, Collective::kAllReduce, std::size_t{256} << 20) == "ring");
+}
+
 TEST_CASE("segments grow with the bandwidth-delay product, within the channels' limits") {
   const SegmentRule rule{64 * 1024, 4 << 20, 8 * 1024, 64 * 1024};
   const Schedule sum = ring_all_reduce({.rank = 0, .size = 4});
