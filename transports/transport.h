@@ -101,6 +101,8 @@ struct WaitStatistics {
   std::uint64_t sleeps = 0;  // until the kernel wakes it: one system call, and those of arm
 };
 
+class StreamAnswers;
+
 // The channel's operations ordered on a device stream. Each call returns at once and makes the
 // *stream* wait where the host's form would return "not now". `stream` is the device runtime's
 // stream handle.
@@ -157,6 +159,9 @@ class StreamChannel {
   virtual bool receive(void* stream, std::span<std::byte> into, unsigned flags);
   virtual const std::byte* view_sent(void* stream, std::size_t bytes);  // until release
 
+  // Answers in place; null: none.
+  virtual StreamAnswers* answers() { return nullptr; }
+
   // The stream waits until the memory of all send() calls is free again.
   virtual void drain(void* stream);
 
@@ -166,6 +171,26 @@ class StreamChannel {
   // all channels of a batch.
   virtual void combine_words(void* /*stream*/) {}
   virtual void flush(void* /*stream*/) {}
+};
+
+// Answers in place, between ranks whose streams reach each other's memory equally well. The peer
+// reduces a segment once, and stores the result in its own memory and in this rank's. So no rank
+// reads the result to copy it.
+class StreamAnswers {
+ public:
+  virtual ~StreamAnswers() = default;
+
+  // Like StreamChannel::send. The answer goes to `into`, of the same length. The peer writes there
+  // until drain(). `into` may be `data`. False: not now.
+  virtual bool send(void* stream, std::span<const std::byte> data, std::span<std::byte> into) = 0;
+
+  // The place of the answer to the segment of view_sent(), until its release. Null: the peer's
+  // place cannot be mapped; then send the answer as a segment.
+  virtual std::byte* place() const = 0;
+
+  // Takes the answer to the oldest segment of send() above. It is in place for work after drain().
+  // False: not now.
+  virtual bool receive(void* stream, std::span<std::byte> into) = 0;
 };
 
 // Views of two segments.

@@ -227,7 +227,7 @@ void Engine::find_executor(const Call& call, Operation& operation) {
   if (!call.stream) {
     operation.executor = &plans_->find(key);
   } else {
-    operation.on_stream = &streams_->find(key, call.is_captured, *plans_);
+    operation.on_stream = &streams_->find(call, key, *plans_);
     operation.stream = call.stream->handle;
     operation.is_captured = call.is_captured;
   }

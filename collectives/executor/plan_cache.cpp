@@ -93,19 +93,19 @@ Executor& PlanCache::find(const Key& key) {
       return *plan.executor;
     }
   }
-  auto executor =
-      std::make_unique<Executor>(write(key), channels_, cache_bytes_, sends_header_alone_);
+  auto executor = std::make_unique<Executor>(write(key, can_answer), channels_, cache_bytes_,
+                                             sends_header_alone_);
   plans_.push_back({key.algorithm, key.root, key.peer, key.has_update, can_answer, servers,
                     std::move(executor)});
   return *plans_.back().executor;
 }
 
-Schedule PlanCache::write(const Key& key) const {
+Schedule PlanCache::write(const Key& key, bool can_answer) const {
   PlanRequest request;
   const int size = static_cast<int>(channels_.size());
-  request.ranks = {rank_, size, key.root, key.peer, answers(key), hosts_};
+  request.ranks = {rank_, size, key.root, key.peer, can_answer, hosts_};
   if (key.servers != nullptr) request.servers = request_of(*key.servers, rank_, size);
-  request.servers.can_answer = answers(key);
+  request.servers.can_answer = can_answer;
   request.servers.has_update = key.has_update;
   return algorithms()[key.algorithm].write(request);
 }

@@ -64,8 +64,8 @@ class PlanCache {
   // The executor of a schedule, made at first use. Throws std::invalid_argument for an impossible
   // server plan.
   Executor& find(const Key& key);
-  // The schedule alone, not cached.
-  Schedule write(const Key& key) const;
+  // The schedule alone, not cached. `can_answer`: as in ScheduleRequest.
+  Schedule write(const Key& key, bool can_answer) const;
 
   // Some ranks have devices: no schedule answers in place. With `is_one_with_host` streams use the
   // same segments as these channels: then headers carry no payload, and segments are at most as

@@ -18,6 +18,11 @@ bool has_answer(StepKind kind) {
          kind == StepKind::kAnswer || kind == StepKind::kReceiveAnswer;
 }
 
+// The steps of two ranks that reduce for each other. Held segments are not supported.
+bool is_answered_at_once(const Step& step) {
+  return step.kind != StepKind::kAnswer && !step.is_held;
+}
+
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kSegmentAlignment - 1) / kSegmentAlignment * kSegmentAlignment;
 }
@@ -42,8 +47,9 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
   parts_.resize(static_cast<std::size_t>(schedule_.chunks));
   scratch_index_.assign(parts_.size(), 0);
   for (const Step& step : schedule_.steps) {
-    check(!has_answer(step.kind) && !step.is_held,
-          fmt::format("{}: a device's stream does not support answers; use a schedule without them",
+    check(is_answered_at_once(step),
+          fmt::format("{}: a device's stream cannot hold a segment and answer it later; use a "
+                      "schedule without held segments",
                       schedule_.algorithm));
     check(step.kind != StepKind::kUpdate,
           fmt::format("{}: a server's update runs on the host, and not on a device's stream",
@@ -58,9 +64,15 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
     if (step.to != kNobody) line.to = channels[static_cast<std::size_t>(step.to)];
     if (step.from != kNobody) line.from = channels[static_cast<std::size_t>(step.from)];
     for (StreamChannel* const channel : {line.to, line.from}) {
+      check(channel == nullptr || !has_answer(step.kind) || channel->answers() != nullptr,
+            fmt::format("{}: these ranks do not share a device, so their streams do not support "
+                        "answers; use a schedule without them",
+                        schedule_.algorithm));
       if (channel != nullptr && std::ranges::find(used_, channel) == used_.end())
         used_.push_back(channel);
     }
+    if (step.kind == StepKind::kSendForAnswer) line.step.out = answer_to(step);
+    has_answers_ |= has_answer(step.kind);
     if (sends_segment(step.kind)) add_once(sends_to_, step.to);
     if (receives_segment(step.kind)) add_once(receives_from_, step.from);
     lines_.push_back(line);
@@ -74,11 +86,22 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
   }
 }
 
+// The operand into which the answer to this step is received. The peer stores the answer there.
+Operand StreamExecutor::answer_to(const Step& asking) const {
+  const auto taking = std::ranges::find_if(schedule_.steps, [&](const Step& step) {
+    return step.kind == StepKind::kReceiveAnswer && step.to == asking.to &&
+           step.chunk == asking.chunk && step.slice == asking.slice;
+  });
+  check(taking != schedule_.steps.end(),
+        fmt::format("{}: an answer is never received", schedule_.algorithm));
+  return taking->out;
+}
+
 // All ranks must compute the same length.
 std::size_t StreamExecutor::choose_segment_bytes() const {
   if (binding_.segment_bytes != 0) return binding_.segment_bytes;
   const bool is_scaled = binding_.op == ReduceOp::kScaledSum;
-  const bool is_straight = schedule_.leaves_from_memory && !is_scaled;
+  const bool is_straight = (schedule_.leaves_from_memory || has_answers_) && !is_scaled;
   const std::size_t most = is_straight ? std::max(slot_bytes_, straight_bytes_) : slot_bytes_;
   return most / kSegmentAlignment * kSegmentAlignment;
 }
@@ -86,6 +109,8 @@ std::size_t StreamExecutor::choose_segment_bytes() const {
 void StreamExecutor::start(const StreamBinding& binding) {
   check(!is_begun_,
         "an operation on a stream begins before the previous one was enqueued completely");
+  check(!has_answers_ || binding.op != ReduceOp::kScaledSum,
+        "a rank cannot answer a scaled sum, as it does not know the peer's factor");
   binding_ = binding;
   element_bytes_ = element_bytes(binding.type);
   if (binding.lengths.empty()) {
@@ -223,7 +248,7 @@ bool StreamExecutor::find_piece(const Line& line, std::size_t turn, Piece& piece
   piece.count = piece.bytes / element_bytes_;
   piece.in = address(step.in, line.in_begin, segment);
   piece.out = address(step.out, line.out_begin, segment);
-  piece.is_straight = piece.bytes > slot_bytes_;
+  piece.is_straight = piece.bytes > slot_bytes_ || has_answer(step.kind);
   return true;
 }
 
@@ -242,6 +267,10 @@ void StreamExecutor::count(const Line& line, const Piece& piece) {
     to.bytes_sent += piece.bytes;
     ++to.segments_sent;
   }
+  if (line.step.kind == StepKind::kReceiveReduceAnswer)
+    binding_.counts[static_cast<std::size_t>(line.step.from)].bytes_sent += piece.bytes;
+  if (line.step.kind == StepKind::kReceiveAnswer)
+    binding_.counts[static_cast<std::size_t>(line.step.to)].bytes_received += piece.bytes;
   if (receives_segment(line.step.kind)) {
     ChannelStatistics& from = binding_.counts[static_cast<std::size_t>(line.step.from)];
     from.bytes_received += piece.bytes;
@@ -271,9 +300,15 @@ bool StreamExecutor::run(const Line& line, const Piece& piece) {
     case StepKind::kReduceSend:
       return reduce_send(line, piece);
     case StepKind::kSendForAnswer:
+      return line.to->answers()->send(binding_.stream, {piece.in, piece.bytes},
+                                      {piece.out, piece.bytes}) ||
+             wait_for(line.step.to);
     case StepKind::kReceiveReduceAnswer:
-    case StepKind::kAnswer:
+      return receive_reduce_answer(line, piece);
     case StepKind::kReceiveAnswer:
+      return line.to->answers()->receive(binding_.stream, {piece.out, piece.bytes}) ||
+             wait_for(line.step.to);
+    case StepKind::kAnswer:
     case StepKind::kUpdate:
       break;  // rejected by compile()
   }
@@ -305,7 +340,7 @@ bool StreamExecutor::receive(const Line& line, const Piece& piece) {
 bool StreamExecutor::receive_send(const Line& line, const Piece& piece) {
   if (piece.is_straight) {
     if (!is_half_done_ && !receive(line, piece)) return false;
-    return send_kept(line, piece);
+    return send_kept(*line.to, line.step.to, piece);
   }
   const std::byte* const from = view(line, piece);
   std::byte* const slot = from == nullptr ? nullptr : reserve(line, piece);
@@ -328,7 +363,7 @@ bool StreamExecutor::receive_reduce(const Line& line, const Piece& piece) {
 bool StreamExecutor::receive_reduce_send(const Line& line, const Piece& piece) {
   if (piece.is_straight) {
     if (!is_half_done_ && !receive_reduce(line, piece)) return false;
-    return send_kept(line, piece);
+    return send_kept(*line.to, line.step.to, piece);
   }
   const std::byte* const from = view(line, piece);
   std::byte* const slot = from == nullptr ? nullptr : reserve(line, piece);
@@ -339,11 +374,24 @@ bool StreamExecutor::receive_reduce_send(const Line& line, const Piece& piece) {
   return true;
 }
 
+// The kernel stores the result twice: here and at the peer. If the peer's place cannot be mapped,
+// the result is sent.
+bool StreamExecutor::receive_reduce_answer(const Line& line, const Piece& piece) {
+  if (!is_half_done_) {
+    const std::byte* const from = view(line, piece);
+    if (from == nullptr) return false;
+    std::byte* const answer = line.from->answers()->place();
+    reduce(line, piece, piece.out, answer, from);
+    line.from->release(binding_.stream);
+    if (answer != nullptr) return true;
+  }
+  return send_kept(*line.from, line.step.from, piece);
+}
+
 // Second half of a line that receives into memory and sends from there.
-bool StreamExecutor::send_kept(const Line& line, const Piece& piece) {
+bool StreamExecutor::send_kept(StreamChannel& to, int peer, const Piece& piece) {
   is_half_done_ = true;
-  if (!line.to->send(binding_.stream, {piece.out, piece.bytes}, kPlain))
-    return wait_for(line.step.to);
+  if (!to.send(binding_.stream, {piece.out, piece.bytes}, kPlain)) return wait_for(peer);
   is_half_done_ = false;
   return true;
 }

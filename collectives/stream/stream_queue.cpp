@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "collectives/algorithms/algorithm_table.h"
 #include "collectives/executor/recorder.h"
 #include "collectives/planner/device_costs.h"
 #include "transports/base/check.h"
@@ -228,18 +229,31 @@ void StreamQueue::copy(const Call& call) {
   if (bytes > 0) own_->math->copy(call.out, call.in, bytes, call.stream->handle);
 }
 
-StreamExecutor& StreamQueue::find(const PlanCache::Key& key, bool is_captured,
+// Two ranks that share a device reduce for each other in a long ring all-reduce. Shorter ones go
+// through slots, whose host waits for no peer. The same on all ranks.
+bool StreamQueue::answers(const Call& call, const PlanCache::Key& key) const {
+  if (call.collective != Collective::kAllReduce || call.op == ReduceOp::kScaledSum) return false;
+  if (streams_.size() != 2 || call.is_captured) return false;
+  if (algorithm_name(key.algorithm) != "ring" || key.data_bytes <= 2 * slot_bytes_) return false;
+  StreamChannel* const to_peer = streams_[rank_ == 0 ? 1 : 0];
+  return to_peer->answers() != nullptr;
+}
+
+StreamExecutor& StreamQueue::find(const Call& call, const PlanCache::Key& key,
                                   const PlanCache& plans) {
   static const ServerPlan kNoServers;
   const ServerPlan& servers = key.servers == nullptr ? kNoServers : *key.servers;
+  const bool can_answer = answers(call, key);
   for (const Plan& plan : own_->plans) {
     if (plan.key.algorithm == key.algorithm && plan.key.root == key.root &&
-        plan.key.peer == key.peer && plan.is_captured == is_captured && plan.servers == servers) {
+        plan.key.peer == key.peer && plan.is_captured == call.is_captured &&
+        plan.can_answer == can_answer && plan.servers == servers) {
       return *plan.executor;
     }
   }
-  auto executor = std::make_unique<StreamExecutor>(plans.write(key), streams_, *own_->math);
-  own_->plans.push_back({key, is_captured, servers, std::move(executor)});
+  auto executor =
+      std::make_unique<StreamExecutor>(plans.write(key, can_answer), streams_, *own_->math);
+  own_->plans.push_back({key, call.is_captured, can_answer, servers, std::move(executor)});
   return *own_->plans.back().executor;
 }
 

@@ -83,8 +83,8 @@ class StreamQueue {
   std::size_t held_bytes() const;
   void copy(const Call& call);
 
-  // The executor of a schedule, made at first use.
-  StreamExecutor& find(const PlanCache::Key& key, bool is_captured, const PlanCache& plans);
+  // The executor of a call's schedule, made at first use.
+  StreamExecutor& find(const Call& call, const PlanCache::Key& key, const PlanCache& plans);
 
   // While the result lives, the device's context is current in this thread (cuda::Device::Entered).
   cuda::Device::Entered enter() const { return cuda::Device::Entered(*own_->at); }
@@ -144,6 +144,7 @@ class StreamQueue {
   struct Plan {
     PlanCache::Key key;
     bool is_captured = false;
+    bool can_answer = false;
     ServerPlan servers;
     std::unique_ptr<StreamExecutor> executor;
   };
@@ -190,6 +191,7 @@ class StreamQueue {
   };
   static void keep(std::unique_ptr<Own> stuck) noexcept;
 
+  bool answers(const Call& call, const PlanCache::Key& key) const;
   void require_replays(const Call& call) const;
   void require_place(const Call& call, const char* name, const void* data, std::size_t bytes);
   void note_header_attempt();

@@ -337,6 +337,7 @@ class Meeting {
     link.rank = request_.rank;
     link.peer = peer;
     link.is_same_process = card.process == settings_.process;
+    link.is_same_device = card.uuid == own_.uuid;
     link.own = met_->own_words->block(peer);
     link.theirs = met.words->block(request_.rank);
     link.own_words = met_->own_words->address(peer);

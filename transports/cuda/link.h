@@ -15,6 +15,7 @@ struct Link {
   int rank = 0;
   int peer = 0;
   bool is_same_process = false;
+  bool is_same_device = false;
   Block* own = nullptr;     // in this rank's memory
   Block* theirs = nullptr;  // in the peer's
   Address own_words = 0;    // the two blocks as the device sees them

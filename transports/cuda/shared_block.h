@@ -23,8 +23,10 @@ inline constexpr std::uint64_t kReleased = std::uint64_t{1} << 62;
 struct Announcement {
   std::uint64_t bytes = 0;        // of the segment
   std::uint64_t is_straight = 0;  // 1: zero copy from `place`; 0: through the slots
+  std::uint64_t is_offered = 0;   // 1: the answer goes to `answer`
   std::uint64_t gone = 0;         // an allocation of the sender that was freed; 0: none
   Exported place;
+  Exported answer;
 };
 
 inline constexpr std::uint64_t kAnnouncements = 32;

@@ -42,16 +42,6 @@ std::byte* DeviceChannel::slot(std::byte* slots, std::uint64_t piece) const {
   return slots + (piece % link_.slots) * slot_stride(link_.segment_bytes);
 }
 
-template <typename Body>
-auto DeviceChannel::on_device(const Body& body) {
-  try {
-    return body();
-  } catch (const Error& error) {
-    why_dead_ = error.what();
-    throw;
-  }
-}
-
 // --- preconditions and errors ---
 
 void DeviceChannel::require_open() {
@@ -278,154 +268,13 @@ void DeviceChannel::release(void* stream) {
   } else if (viewed_ != Place::kLanding) {
     publish_freed(stream);
   }
+  if (std::exchange(answer_, nullptr) != nullptr) statistics_.bytes_sent += viewed_bytes_;
   count_received(viewed_bytes_);
 }
 
 void DeviceChannel::count_received(std::size_t bytes) {
   statistics_.bytes_received += bytes;
   ++statistics_.segments_received;
-}
-
-// --- zero-copy calls ---
-
-bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned flags) {
-  require_batch(stream);
-  require_slots("send");
-  check(!is_reserved_, "send() before the slot reserved last was committed");
-  check((flags & kAnswered) == 0, "kAnswered is for host memory; leave it out on a stream");
-  fail_if_lost("send to", true);
-  if (is_full()) return false;
-  if (announced_ - link_.own->read.load(std::memory_order_acquire) >= kAnnouncements) {
-    has_said_not_now_ = true;
-    return false;
-  }
-  Announcement announcement;
-  announcement.bytes = data.size();
-  if (!data.empty()) {
-    if (const auto place = exports_.find(data.data(), data.size())) {
-      announcement.is_straight = 1;
-      announcement.place = *place;
-    } else {
-      // The driver may copy such memory at any time, and block the host meanwhile.
-      check(device_.is_known(data.data()),
-            "send on a stream of host memory that no device reaches: register it with the driver, "
-            "or use the channel's own send");
-    }
-  }
-  exports_.look_for_gone();
-  announcement.gone = exports_.next_gone(seen_gone_);
-  link_.theirs->ring[announced_ % kAnnouncements] = announcement;
-  link_.theirs->announced.store(++announced_, std::memory_order_release);
-  const bool is_of_many = announcement.is_straight == 0 && data.size() > link_.segment_bytes;
-  if (is_of_many && !aside_) on_device([&] { aside_.emplace(device_); });
-  const Stream sender = sending(stream);
-  if (announcement.is_straight != 0) {
-    wait_for_slot(sender);
-    publish_arrived(sender);
-    lent_ = sent_;
-  } else {
-    send_through_slots(sender, data);
-  }
-  has_sent();
-  statistics_.bytes_sent += data.size();
-  ++statistics_.segments_sent;
-  return true;
-}
-
-void DeviceChannel::send_through_slots(void* stream, std::span<const std::byte> data) {
-  do {
-    const auto piece = data.first(std::min(data.size(), link_.segment_bytes));
-    wait_for_slot(stream);
-    copy(stream, slot(link_.their_slots, sent_), piece.data(), piece.size());
-    publish_arrived(stream);
-    data = data.subspan(piece.size());
-  } while (!data.empty());
-}
-
-void DeviceChannel::receive_through_slots(void* stream, std::span<std::byte> into) {
-  do {
-    const auto piece = into.first(std::min(into.size(), link_.segment_bytes));
-    wait_for_arrival(stream, taken_ + 1);
-    copy(stream, piece.data(), slot(link_.own_slots, taken_), piece.size());
-    publish_freed(stream);
-    into = into.subspan(piece.size());
-  } while (!into.empty());
-}
-
-// Reads the next announcement, if there is one. It stays until it is taken.
-bool DeviceChannel::find_announcement(Announcement& announcement, std::size_t bytes) {
-  check(!is_viewing_, "the segment viewed last has not been released");
-  if (link_.own->announced.load(std::memory_order_acquire) == read_) {
-    fail_if_lost("receive from", true);
-    has_said_not_now_ = true;
-    return false;
-  }
-  announcement = link_.own->ring[read_ % kAnnouncements];
-  if (announcement.gone != 0) imports_.forget(announcement.gone);
-  if (announcement.bytes == bytes) return true;
-  why_dead_ = fmt::format(
-      "rank {}: rank {} sends {} bytes on a stream, expected {}: both must run the same "
-      "schedule",
-      link_.rank, link_.peer, announcement.bytes, bytes);
-  throw Error(ErrorCode::kMismatch, link_.peer, why_dead_);
-}
-
-void DeviceChannel::take_announcement() {
-  link_.theirs->read.store(++read_, std::memory_order_release);
-}
-
-bool DeviceChannel::receive(void* stream, std::span<std::byte> into, unsigned) {
-  require_batch(stream);
-  require_slots("receive");
-  check(into.empty() || device_.is_known(into.data()),
-        "receive on a stream into host memory that no device reaches: register it with the driver, "
-        "or use the channel's own receive");
-  Announcement announcement;
-  if (is_full() || !find_announcement(announcement, into.size())) return false;
-  if (announcement.is_straight == 0) {
-    take_announcement();
-    receive_through_slots(stream, into);
-  } else {
-    const std::byte* const from = map_straight(announcement.place, into.size());
-    if (from == nullptr) return false;
-    take_announcement();
-    wait_for_arrival(stream, taken_ + 1);
-    copy(stream, into.data(), from, into.size());
-    publish_freed(stream);
-  }
-  count_received(into.size());
-  return true;
-}
-
-const std::byte* DeviceChannel::view_sent(void* stream, std::size_t bytes) {
-  require_batch(stream);
-  require_slots("view_sent");
-  if (is_viewing_) return viewed_at_;
-  Announcement announcement;
-  if (is_full() || !find_announcement(announcement, bytes)) return nullptr;
-  std::byte* mapped = nullptr;
-  if (announcement.is_straight != 0) {
-    mapped = map_straight(announcement.place, bytes);
-    if (mapped == nullptr) return nullptr;
-  }
-  take_announcement();
-  viewed_bytes_ = bytes;
-  if (announcement.is_straight != 0) {
-    viewed_ = Place::kMapped;
-    viewed_at_ = mapped;
-    wait_for_arrival(stream, taken_ + 1);
-  } else if (bytes <= link_.segment_bytes) {
-    viewed_ = Place::kSlot;
-    viewed_at_ = slot(link_.own_slots, taken_);
-    wait_for_arrival(stream, taken_ + 1);
-  } else {
-    viewed_ = Place::kLanding;
-    std::byte* const whole = on_device([&] { return landings_.find(bytes, stream); });
-    viewed_at_ = whole;
-    receive_through_slots(stream, {whole, bytes});
-  }
-  is_viewing_ = true;
-  return viewed_at_;
 }
 
 void DeviceChannel::drain(void* stream) {

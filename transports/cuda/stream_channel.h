@@ -14,6 +14,9 @@
 // and the peer's stream may be in the same state. So from the first such send on, a second stream
 // publishes the sent pieces, and only that stream waits.
 //
+// Answers: an announcement may also offer a place for the result of a reduction. The peer's kernel
+// stores the result there and in its own memory. `freed` then tells that the result is in place.
+//
 // Captured work (CUDA graphs): see captured_channel.h.
 //
 // Cost: about a microsecond of host time per driver call, and the time of the copies on the device.
@@ -23,6 +26,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,6 +41,7 @@
 #include "transports/cuda/link.h"
 #include "transports/cuda/pending_writes.h"
 #include "transports/cuda/side_stream.h"
+#include "transports/error.h"
 #include "transports/transport.h"
 
 namespace kolo::cuda {
@@ -48,7 +53,7 @@ struct RankResources {
   PendingWrites& writes;
 };
 
-class DeviceChannel final : public StreamChannel {
+class DeviceChannel final : public StreamChannel, private StreamAnswers {
  public:
   DeviceChannel(const Device& device, const RankResources& rank, const Link& link);
 
@@ -65,6 +70,8 @@ class DeviceChannel final : public StreamChannel {
   bool send(void* stream, std::span<const std::byte> data, unsigned flags) override;
   bool receive(void* stream, std::span<std::byte> into, unsigned flags) override;
   const std::byte* view_sent(void* stream, std::size_t bytes) override;
+  // Between ranks that share a device: a mapping to another device is better read than written.
+  StreamAnswers* answers() override { return link_.is_same_device ? this : nullptr; }
   void drain(void* stream) override;
   void combine_words(void* stream) override;
   void flush(void* stream) override;
@@ -115,6 +122,11 @@ class DeviceChannel final : public StreamChannel {
  private:
   enum class Place { kSlot, kLanding, kMapped };
 
+  // --- StreamAnswers ---
+  bool send(void* stream, std::span<const std::byte> data, std::span<std::byte> into) override;
+  std::byte* place() const override { return answer_; }
+  bool receive(void* stream, std::span<std::byte> into) override;
+
   // A failure inside `body` leaves an operation half enqueued, so the channel is dead after it.
   template <typename Body>
   auto on_device(const Body& body);
@@ -137,6 +149,8 @@ class DeviceChannel final : public StreamChannel {
   void has_sent();
   void wait_for_arrival(void* stream, std::uint64_t pieces);
   void publish_freed(void* stream);
+  bool announce_and_send(void* stream, std::span<const std::byte> data, Announcement& announcement);
+  void announce(Announcement& announcement, std::span<const std::byte> data);
   void send_through_slots(void* stream, std::span<const std::byte> data);
   void receive_through_slots(void* stream, std::span<std::byte> into);
   bool find_announcement(Announcement& announcement, std::size_t bytes);
@@ -162,6 +176,7 @@ class DeviceChannel final : public StreamChannel {
   std::uint64_t lent_ = 0;           // last straight piece
   std::uint64_t announced_ = 0;
   std::uint64_t seen_gone_ = 0;
+  std::deque<bool> is_offered_;  // by segment with an answer: the peer stores it in place
   bool is_reserved_ = false;
   std::size_t reserved_bytes_ = 0;
 
@@ -171,6 +186,7 @@ class DeviceChannel final : public StreamChannel {
   Place viewed_ = Place::kSlot;
   std::size_t viewed_bytes_ = 0;
   const std::byte* viewed_at_ = nullptr;
+  std::byte* answer_ = nullptr;  // place of the answer to the viewed segment
 
   std::atomic<std::uint64_t> waits_for_arrived_ = 0;  // the highest value that a stream waits for
   std::atomic<std::uint64_t> waits_for_freed_ = 0;
@@ -184,5 +200,15 @@ class DeviceChannel final : public StreamChannel {
   std::atomic<bool> is_broken_ = false;  // streams were freed from waits for the peer
   bool has_said_not_now_ = false;
 };
+
+template <typename Body>
+auto DeviceChannel::on_device(const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    why_dead_ = error.what();
+    throw;
+  }
+}
 
 }  // namespace kolo::cuda

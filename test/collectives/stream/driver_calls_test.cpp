@@ -1,4 +1,6 @@
-// Driver calls of a call on a stream: they make up the host's time to enqueue.
+// Driver calls of a call on a stream, which make up the host's time to enqueue, and the bytes that
+// its kernels and copies move.
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -52,6 +54,40 @@ TEST_CASE("the words of a ring all-reduce go to the driver in three calls instea
                "capture_of 2, cudaLaunchKernel 1, cudaMemcpyAsync 2, exchange_capture_mode 4, "
                "pointer_attribute 1, pop_context 2, push_context 2, record_event 2, "
                "word_operations 3, ");
+}
+
+TEST_CASE("two ranks sum long data with 4 n bytes on one device, and with 5 n on two") {
+  constexpr std::size_t kCount = 700'001;  // a half is longer than a slot
+  constexpr std::size_t kBytes = kCount * sizeof(float);
+  for (const int devices : {1, 2}) {
+    for (const bool is_in_place : {false, true}) {
+      StreamJob job;
+      job.devices = devices;
+      run_stream_ranks(job, [&](const StreamRank& rank) {
+        const std::vector<float> numbers(kCount, static_cast<float>(1 + rank.communicator.rank()));
+        std::vector<std::byte> bytes(kBytes);
+        std::memcpy(bytes.data(), numbers.data(), kBytes);
+        std::byte* const in = rank.upload(bytes);
+        std::byte* const out = is_in_place ? in : rank.upload(std::vector<std::byte>(kBytes));
+        CallOptions options;
+        options.stream = DeviceStream{rank.stream};
+        options.algorithm = "ring";
+        rank.communicator.all_reduce({in, kCount, ElementType::kFloat32},
+                                     {out, kCount, ElementType::kFloat32}, ReduceOp::kSum, options);
+        rank.synchronize();
+        std::vector<float> sums(kCount);
+        std::memcpy(sums.data(), out, kBytes);
+        expect(sums == std::vector<float>(kCount, 3), "a wrong sum");
+        const std::size_t half = chunk_count(kCount, 2, rank.communicator.rank()) * sizeof(float);
+        const FakeDriver::Moved moved = rank.driver.moved();
+        const std::size_t copied = devices == 1 ? 0 : kBytes - half;
+        const std::size_t twice = devices == 1 ? half : 0;
+        expect(moved.read == 2 * half + copied, "read " + std::to_string(moved.read));
+        expect(moved.written == half + twice + copied, "written " + std::to_string(moved.written));
+        rank.communicator.barrier();
+      });
+    }
+  }
 }
 
 }  // namespace kolo::test

@@ -50,6 +50,8 @@ struct Operation {
   std::size_t count = 1009;
   FakeDriver::Kind kind = FakeDriver::Kind::kDevice;
   std::vector<int> hosts = {};
+  int ranks = kRanks;
+  const char* algorithm = "";  // of all_reduce; empty: the planner's
   void (*run)(const StreamRank& rank, const Operation& operation) = nullptr;
 };
 
@@ -84,8 +86,10 @@ void sum(const StreamRank& rank, const Operation& operation) {
     return expect(host.back() == total, "a wrong result, and no error");
   }
   std::byte* const memory = memory_of(rank, operation);
+  CallOptions options = on(rank);
+  options.algorithm = operation.algorithm;
   communicator
-      .all_reduce_async({memory, operation.count, ElementType::kFloat32}, ReduceOp::kSum, on(rank))
+      .all_reduce_async({memory, operation.count, ElementType::kFloat32}, ReduceOp::kSum, options)
       .wait();
   expect_all(memory, operation.count, total);
 }
@@ -125,14 +129,18 @@ void capture(const StreamRank& rank, const Operation& operation) {
   rank.communicator.barrier();
 }
 
-const std::array<Operation, 8>& operations() {
+const std::array<Operation, 10>& operations() {
   using Kind = FakeDriver::Kind;
-  static const std::array<Operation, 8> all = {{
+  static const std::array<Operation, 10> all = {{
       {.name = "all_reduce through slots", .run = sum},
-      {.name = "all_reduce straight from memory", .count = 600'000, .run = sum},
+      {.name = "all_reduce straight from memory",
+       .count = 600'000,
+       .algorithm = "double_tree",
+       .run = sum},
       {.name = "all_reduce of memory that cannot be exported",
        .count = 600'000,
        .kind = Kind::kPool,
+       .algorithm = "double_tree",
        .run = sum},
       {.name = "broadcast", .run = broadcast},
       {.name = "long broadcast", .count = 600'000, .run = broadcast},
@@ -142,6 +150,17 @@ const std::array<Operation, 8>& operations() {
        .transport = "inproc",
        .count = 1009,
        .hosts = {2},
+       .run = sum},
+      {.name = "all_reduce with answers in place",
+       .count = 600'000,
+       .ranks = 2,
+       .algorithm = "ring",
+       .run = sum},
+      {.name = "all_reduce with answers that cannot be mapped",
+       .count = 600'000,
+       .kind = Kind::kPool,
+       .ranks = 2,
+       .algorithm = "ring",
        .run = sum},
   }};
   return all;
@@ -155,7 +174,7 @@ struct Played {
 Played play(const Operation& operation, const std::string& function, int nth) {
   Played played;
   StreamJob job;
-  job.size = kRanks;
+  job.size = operation.ranks;
   job.hosts = operation.hosts;
   job.options.transport = operation.transport;
   job.options.timeout = 60s;
@@ -194,7 +213,8 @@ void require_end(const Operation& operation, const std::string& function, int nt
     const RankOutcome& outcome = played.outcomes[rank];
     INFO(operation.name << ", call " << nth << " of " << function << ", rank " << rank << ": "
                         << outcome.text);
-    if (rank >= kRanks) {  // extra outcomes: leftovers and violations
+    if (rank >=
+        static_cast<std::size_t>(operation.ranks)) {  // extra outcomes: leftovers and violations
       CHECK(may_leave_something(function));
     } else if (!outcome.text.empty()) {
       CHECK(outcome.code.has_value());
@@ -232,6 +252,10 @@ TEST_CASE("a broadcast on streams ends without leftovers whatever call fails") {
 
 TEST_CASE("a captured operation ends without leftovers whatever call fails") {
   fail_every_call(5, 5);
+}
+
+TEST_CASE("an answered all_reduce ends without leftovers whatever call fails") {
+  fail_every_call(8, 9);
 }
 
 TEST_CASE("a staged operation ends without leftovers whatever call fails") {

@@ -61,9 +61,9 @@ Places places(const Schedule& schedule, std::byte* in, std::byte* out, Where whe
   return {in + begin_of(schedule, schedule.input), in + begin_of(schedule, schedule.output)};
 }
 
-Schedule written(const Algorithm& algorithm, int rank, int size) {
+Schedule written(const Algorithm& algorithm, int rank, int size, bool can_answer = false) {
   PlanRequest request;
-  request.ranks = {rank, size, 0, 1, false, {}};
+  request.ranks = {rank, size, 0, 1, can_answer, {}};
   request.servers.rank = rank;
   request.servers.size = size;
   request.servers.servers.resize(static_cast<std::size_t>(size));
@@ -79,6 +79,7 @@ bool takes_part(const Algorithm& algorithm, int rank, int size) {
 struct Task {
   ReduceOp op = ReduceOp::kSum;
   Where where = Where::kApart;
+  bool answers = false;  // on streams
 };
 double scale_of(const Task& task, int rank) {
   return task.op == ReduceOp::kScaledSum ? 1 + rank : 1;
@@ -118,6 +119,8 @@ std::vector<Buffers> on_hosts(const Algorithm& algorithm, int size, const Task& 
   return results;
 }
 
+enum class Hidden { kNone, kIn, kOut, kBoth };
+
 // Ranks with a stream each. One thread drives all hosts in turn.
 class Streams {
  public:
@@ -146,8 +149,11 @@ class Streams {
   }
 
   // Device memory with a copy of these floats.
-  std::byte* upload(int number, const Buffer& floats) {
-    std::byte* const memory = rank(number).driver->make_memory(kBytes, FakeDriver::Kind::kDevice);
+  std::byte* upload(int number, const Buffer& floats, Hidden as = Hidden::kNone) {
+    const bool is_hidden = (number == hidden_rank_ || hidden_rank_ == 2) &&
+                           (hidden_ == as || (hidden_ == Hidden::kBoth && as != Hidden::kNone));
+    std::byte* const memory = rank(number).driver->make_memory(
+        kBytes, is_hidden ? FakeDriver::Kind::kPool : FakeDriver::Kind::kDevice);
     std::memcpy(memory, floats.data(), kBytes);
     return memory;
   }
@@ -171,6 +177,21 @@ class Streams {
     return true;
   }
 
+  FakeDriver::Moved moved() {
+    FakeDriver::Moved all;
+    for (FakeRank& rank : ranks_) {
+      all.read += rank.driver->moved().read;
+      all.written += rank.driver->moved().written;
+    }
+    return all;
+  }
+
+  // Memory of this rank (2: of all ranks) that no peer can map.
+  void hide(int rank, Hidden which) {
+    hidden_rank_ = rank;
+    hidden_ = which;
+  }
+
   void close() { close_together(ranks_); }
 
  private:
@@ -178,6 +199,8 @@ class Streams {
   std::vector<FakeRank> ranks_;
   std::vector<cuda::Stream> streams_;
   std::vector<std::unique_ptr<FakeDeviceMath>> math_;
+  int hidden_rank_ = -1;
+  Hidden hidden_ = Hidden::kNone;
 };
 
 // The same result, on streams.
@@ -189,11 +212,11 @@ std::vector<Buffers> on_streams(Streams& streams, const Algorithm& algorithm, co
   std::vector<std::byte*> outs;
   for (int rank = 0; rank < size; ++rank) {
     results.emplace_back(rank);
-    ins.push_back(streams.upload(rank, results.back().in));
-    outs.push_back(streams.upload(rank, results.back().out));
+    ins.push_back(streams.upload(rank, results.back().in, Hidden::kIn));
+    outs.push_back(streams.upload(rank, results.back().out, Hidden::kOut));
     if (!takes_part(algorithm, rank, size)) continue;
     auto& executor = executors[static_cast<std::size_t>(rank)];
-    executor = std::make_unique<StreamExecutor>(written(algorithm, rank, size),
+    executor = std::make_unique<StreamExecutor>(written(algorithm, rank, size, task.answers),
                                                 streams.channels(rank), streams.math(rank));
     const auto at = places(executor->schedule(), ins.back(), outs.back(), task.where);
     StreamBinding binding;
@@ -306,22 +329,54 @@ TEST_CASE("long segments of two ranks go zero copy: each sum is written once, an
   const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
   const Task task{ReduceOp::kSum, Where::kTogether};
   CHECK(on_streams(streams, ring, task) == on_hosts(ring, 2, task));
-  // Each rank writes its half of the sums; the channel copies the other half.
-  CHECK(streams.math(0).written_bytes() == chunk_count(kCount, 2, 0) * sizeof(float));
-  CHECK(streams.math(1).written_bytes() == chunk_count(kCount, 2, 1) * sizeof(float));
+  // Each rank reduces its half of the sums, and copies the other half.
+  CHECK(streams.moved().read == 3 * kBytes);
+  CHECK(streams.moved().written == 2 * kBytes);
   streams.close();
 }
 
-TEST_CASE("long segments: eight words per rank go to the driver in four calls") {
+TEST_CASE("two ranks that share a device sum once, and store each half of the sums twice") {
+  for (const Where where : {Where::kApart, Where::kTogether}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage, ReduceOp::kMin}) {
+      Streams streams(2);
+      const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
+      const Task task{op, where, true};
+      INFO(to_string(op) << (where == Where::kApart ? ", apart" : ", in place"));
+      CHECK(on_streams(streams, ring, task) == on_hosts(ring, 2, task));
+      CHECK(streams.moved().read == 2 * kBytes);  // 4 n bytes by both ranks, not 5 n
+      CHECK(streams.moved().written == 2 * kBytes);
+      streams.close();
+      CHECK(streams.machine().violations().empty());
+    }
+  }
+}
+
+TEST_CASE("an answered sum takes four words per rank, in two driver calls") {
   Streams streams(2);
   const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
-  on_streams(streams, ring, {});
+  const Task task{ReduceOp::kSum, Where::kApart, true};
+  on_streams(streams, ring, task);
   const auto calls = [&](int rank) { return streams.rank(rank).driver->calls("word_operations"); };
   const int before[] = {calls(0), calls(1)};
-  on_streams(streams, ring, {});
-  // One of the four because its host waits once for the other host.
-  for (const int rank : {0, 1}) CHECK(calls(rank) - before[rank] == 4);
+  on_streams(streams, ring, task);
+  CHECK(calls(0) - before[0] == 3);  // its host waits once for the other host
+  CHECK(calls(1) - before[1] == 2);
   streams.close();
+}
+
+TEST_CASE("an answer is sent if its place cannot be mapped, and the result is the same") {
+  const Algorithm& ring = algorithms()[find_algorithm(Collective::kAllReduce, "ring")];
+  for (const int hidden : {0, 1, 2}) {  // 2: both ranks
+    for (const auto which : {Hidden::kIn, Hidden::kOut, Hidden::kBoth}) {
+      Streams streams(2);
+      streams.hide(hidden, which);
+      const Task task{ReduceOp::kSum, Where::kApart, true};
+      INFO("rank " << hidden);
+      CHECK(on_streams(streams, ring, task) == on_hosts(ring, 2, task));
+      streams.close();
+      CHECK(streams.machine().violations().empty());
+    }
+  }
 }
 
 TEST_CASE("a rank that needs the address of a long segment waits for the host that sends it") {
@@ -375,15 +430,16 @@ TEST_CASE("work enqueued after an operation may overwrite its memory") {
 
 TEST_CASE("schedules that streams do not support are refused by the constructor") {
   Streams streams(2);
-  Schedule answers;
-  answers.algorithm = "asks";
-  answers.size = 2;
-  answers.steps.resize(1);
-  answers.steps[0].kind = StepKind::kSendForAnswer;
-  answers.steps[0].to = 1;
-  CHECK_THROWS_WITH(
-      StreamExecutor(answers, streams.channels(0), streams.math(0)),
-      "asks: a device's stream does not support answers; use a schedule without them");
+  Schedule holds;
+  holds.algorithm = "holds";
+  holds.size = 2;
+  holds.steps.resize(1);
+  holds.steps[0].kind = StepKind::kReceive;
+  holds.steps[0].is_held = true;
+  holds.steps[0].from = 1;
+  CHECK_THROWS_WITH(StreamExecutor(holds, streams.channels(0), streams.math(0)),
+                    "holds: a device's stream cannot hold a segment and answer it later; use a "
+                    "schedule without held segments");
   Schedule updates;
   updates.algorithm = "serves";
   updates.steps.resize(1);

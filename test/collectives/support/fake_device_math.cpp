@@ -29,7 +29,7 @@ void FakeDeviceMath::begin(const std::string& function) {
 
 void FakeDeviceMath::copy(void* to, const void* from, std::size_t bytes, void* stream) {
   begin("cudaMemcpyAsync");
-  written_bytes_ += bytes;
+  driver_->count_moved({bytes, bytes});
   driver_->launch(stream, {{to, bytes}, {from, bytes}},
                   [bytes](const auto& operands) { std::memmove(operands[0], operands[1], bytes); });
 }
@@ -39,7 +39,7 @@ void FakeDeviceMath::reduce(ElementType type, ReduceOp op, const Pass& pass, con
   begin("cudaLaunchKernel");
   driver_->load_kernel(name_of(type));
   const std::size_t bytes = pass.count * element_bytes(type);
-  written_bytes_ += bytes * (pass.copy == nullptr ? 1 : 2);
+  driver_->count_moved({2 * bytes, bytes * (pass.copy == nullptr ? 1 : 2)});
   driver_->launch(stream,
                   {{pass.out, bytes}, {pass.copy, bytes}, {pass.left, bytes}, {pass.right, bytes}},
                   [=, count = pass.count](const auto& operands) {
@@ -59,7 +59,7 @@ void FakeDeviceMath::multiply(ElementType type, const Pass& pass, double factor,
   begin("cudaLaunchKernel");
   driver_->load_kernel(name_of(type));
   const std::size_t bytes = pass.count * element_bytes(type);
-  written_bytes_ += bytes;
+  driver_->count_moved({bytes, bytes});
   driver_->launch(stream, {{pass.out, bytes}, {pass.left, bytes}},
                   [=, count = pass.count](const auto& operands) {
                     multiply_kernel(type)(operands[0], operands[1], count, factor);

@@ -25,13 +25,9 @@ class FakeDeviceMath final : public DeviceMath {
   // Counts the call of a runtime function, which a test may let fail. Throws kSystem if it fails.
   void begin(const std::string& function);
 
-  // The bytes that kernels and copies of this rank have written.
-  std::size_t written_bytes() const { return written_bytes_; }
-
  private:
   FakeMachine& machine_;
   std::shared_ptr<FakeDriver> driver_;
-  std::size_t written_bytes_ = 0;
 };
 
 }  // namespace kolo::test

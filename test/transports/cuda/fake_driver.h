@@ -170,6 +170,14 @@ class FakeDriver final : public cuda::Driver {
   // For functions outside the driver that allocate: the call may wait for all streams of the
   // context.
   void wait_to_allocate(const std::string& function);
+  // Bytes that copies and kernels of this process read and write.
+  struct Moved {
+    std::size_t read = 0;
+    std::size_t written = 0;
+  };
+  Moved moved() const;
+  void count_moved(const Moved& moved);  // for kernels
+
   // For functions outside the driver: counts the call and returns its planned result.
   int call_other(const std::string& function);
   void require_beside_capture(const std::string& function);
@@ -293,6 +301,7 @@ class FakeDriver final : public cuda::Driver {
   FakeMachine& machine_;
   const int number_;
   std::map<std::string, int> calls_;
+  Moved moved_;
   std::map<std::string, Failure> failures_;
   std::set<std::string> loaded_;  // kernels
   std::map<cuda::Address, Range> ranges_;

@@ -67,6 +67,8 @@ int FakeDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream s
     return range == nullptr || range->second.is_host ? "host" : "device";
   };
   load_locked(std::string("copy from ") + side(from) + " to " + side(to));
+  moved_.read += bytes;
+  moved_.written += bytes;
   give(*queue, [this, to, from, bytes] {
     std::byte* const into = resolve(to, bytes, "copy to");
     const std::byte* const source = resolve(from, bytes, "copy from");
@@ -75,6 +77,17 @@ int FakeDriver::copy(Address to, Address from, std::size_t bytes, cuda::Stream s
   });
   machine_.run_if_at_once();
   return 0;
+}
+
+FakeDriver::Moved FakeDriver::moved() const {
+  const std::lock_guard lock(machine_.mutex_);
+  return moved_;
+}
+
+void FakeDriver::count_moved(const Moved& moved) {
+  const std::lock_guard lock(machine_.mutex_);
+  moved_.read += moved.read;
+  moved_.written += moved.written;
 }
 
 void FakeDriver::load_kernel(const std::string& kernel) {
