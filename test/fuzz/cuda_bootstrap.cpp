@@ -91,10 +91,11 @@ class Stage final : public Store {
   Stage& operator=(const Stage&) = delete;
 
   void set(std::string_view key, std::string_view value) override {
-    if (key.starts_with("card/")) own_ = cuda::address_from_text(std::string(value), rank_);
+    if (key.starts_with("address/")) own_ = cuda::address_from_text(std::string(value), rank_);
   }
   std::string get(std::string_view key, Deadline) override {
-    return key.starts_with("card/") ? cuda::to_text(peers_[index(key.back() - '0')].address) : "";
+    return key.starts_with("address/") ? cuda::to_text(peers_[index(key.back() - '0')].address)
+                                       : "";
   }
   std::optional<std::string> try_get(std::string_view key) override { return get(key, {}); }
   std::int64_t add(std::string_view, std::int64_t delta) override { return delta; }

@@ -20,26 +20,27 @@ constexpr const char* kForm = "kolo-cuda 2";
 
 }  // namespace
 
-std::string to_text(const EndpointAddress& card) {
-  const auto& handle = card.handle.bytes;
-  return with_checksum(fmt::format("{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}\n", kForm, card.why,
-                                   card.process, card.uuid, card.socket, card.token,
-                                   card.segment_bytes, card.slots, card.device, card.ring,
-                                   to_hex({handle.data(), handle.size()})));
+std::string to_text(const EndpointAddress& address) {
+  const auto& handle = address.handle.bytes;
+  return with_checksum(fmt::format("{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}\n", kForm, address.why,
+                                   address.process, address.uuid, address.socket, address.token,
+                                   address.segment_bytes, address.slots, address.device,
+                                   address.ring, to_hex({handle.data(), handle.size()})));
 }
 
 EndpointAddress address_from_text(const std::string& text, int rank) {
   auto stream = stream_of(text);
-  EndpointAddress card;
+  EndpointAddress address;
   std::string form;
   std::string handle;
-  for (std::string* line : {&form, &card.why, &card.process, &card.uuid, &card.socket})
+  for (std::string* line : {&form, &address.why, &address.process, &address.uuid, &address.socket})
     std::getline(stream, *line);
-  stream >> card.token >> card.segment_bytes >> card.slots >> card.device >> card.ring >> handle;
+  stream >> address.token >> address.segment_bytes >> address.slots >> address.device >>
+      address.ring >> handle;
   const auto bytes = from_hex(handle);
-  if (stream && bytes && bytes->size() == card.handle.bytes.size() && form == kForm) {
-    std::ranges::copy(*bytes, card.handle.bytes.begin());
-    if (to_text(card) == text) return card;
+  if (stream && bytes && bytes->size() == address.handle.bytes.size() && form == kForm) {
+    std::ranges::copy(*bytes, address.handle.bytes.begin());
+    if (to_text(address) == text) return address;
   }
   throw Error(
       ErrorCode::kProtocol, rank,

@@ -23,7 +23,7 @@ struct EndpointAddress {
   IpcHandle handle{};      // of the slots, for other processes
 };
 
-std::string to_text(const EndpointAddress& card);
+std::string to_text(const EndpointAddress& address);
 
 // Error kProtocol where `text`, of `rank`, is torn or another version's.
 EndpointAddress address_from_text(const std::string& text, int rank);

@@ -52,7 +52,7 @@ class Meeting {
       : request_(request),
         settings_(settings),
         listener_(request.size + 16),
-        pending_connections_(house(), index(request.size)),
+        pending_connections_(handlers(), index(request.size)),
         calls_(index(request.size)) {
     met_->peers.resize(static_cast<std::size_t>(request.size));
   }
@@ -142,7 +142,7 @@ class Meeting {
     own_.device = settings_.device;
     own_.ring = reinterpret_cast<std::uint64_t>(met_->own_slots);
     const auto texts =
-        exchange(*request_.store, request_.rank, request_.size, "card", to_text(own_),
+        exchange(*request_.store, request_.rank, request_.size, "address", to_text(own_),
                  request_.deadline, "publish their devices (cuda_ipc)");
     std::vector<std::string> reasons;
     for (int rank = 0; rank < request_.size; ++rank) {
@@ -267,14 +267,14 @@ class Meeting {
     return open < request_.size - 1;
   }
 
-  posix::PendingConnections::Handlers house() {
-    posix::PendingConnections::Handlers house;
-    house.hello_bytes = sizeof(Hello);
-    house.is_hello = [this](auto said) { return is_for_this_rank(hello_in(said)); };
-    house.let_in = [this](auto said, posix::Descriptor socket, posix::Descriptor words) {
+  posix::PendingConnections::Handlers handlers() {
+    posix::PendingConnections::Handlers handlers;
+    handlers.hello_bytes = sizeof(Hello);
+    handlers.is_hello = [this](auto said) { return is_for_this_rank(hello_in(said)); };
+    handlers.let_in = [this](auto said, posix::Descriptor socket, posix::Descriptor words) {
       let_in(static_cast<int>(hello_in(said).rank), std::move(socket), std::move(words));
     };
-    return house;
+    return handlers;
   }
 
   bool is_for_this_rank(const Hello& hello) const {
@@ -307,14 +307,14 @@ class Meeting {
   }
 
   void require_reach(int peer) const {
-    const EndpointAddress& card = peer_addresses_[index(peer)];
+    const EndpointAddress& address = peer_addresses_[index(peer)];
     const Device& device = *met_->device;
-    const int theirs = device.find(card.uuid);
+    const int theirs = device.find(address.uuid);
     if (theirs < 0) {
       throw Error(ErrorCode::kUnavailable, peer,
                   fmt::format("rank {}'s device ({}) is not visible to rank {}: give both the same "
                               "CUDA_VISIBLE_DEVICES, or use another transport",
-                              peer, card.uuid, request_.rank));
+                              peer, address.uuid, request_.rank));
     }
     if (!device.can_reach(theirs)) {
       throw Error(
@@ -323,12 +323,12 @@ class Meeting {
                       "nvidia-smi topo -p2p r): use another transport",
                       device.describe(), request_.rank, theirs, peer));
     }
-    if (card.process == settings_.process) device.enable_peer(Device(settings_.driver, theirs));
+    if (address.process == settings_.process) device.enable_peer(Device(settings_.driver, theirs));
   }
 
   void map_peer(int peer) {
     require_reach(peer);
-    const EndpointAddress& card = peer_addresses_[index(peer)];
+    const EndpointAddress& address = peer_addresses_[index(peer)];
     BootstrapResult::Peer& met = met_->peers[index(peer)];
     posix::SharedMemory words(std::move(met.passed), index(request_.size) * kBlockBytes);
     words.forget_descriptor();
@@ -336,18 +336,18 @@ class Meeting {
     Link& link = met.link;
     link.rank = request_.rank;
     link.peer = peer;
-    link.is_same_process = card.process == settings_.process;
-    link.is_same_device = card.uuid == own_.uuid;
+    link.is_same_process = address.process == settings_.process;
+    link.is_same_device = address.uuid == own_.uuid;
     link.own = met_->own_words->block(peer);
     link.theirs = met.words->block(request_.rank);
     link.own_words = met_->own_words->address(peer);
     link.their_words = met.words->address(request_.rank);
     link.own_slots = met_->own_slots + slots_offset(request_.rank, peer);
     link.own_captured_slots = link.own_slots + slot_bytes();
-    std::byte* ring = reinterpret_cast<std::byte*>(card.ring);
+    std::byte* ring = reinterpret_cast<std::byte*>(address.ring);
     if (!link.is_same_process) {
       ring = link.mapping =
-          met_->device->open(card.handle, all_slots_bytes(), fmt::format("rank {}", peer));
+          met_->device->open(address.handle, all_slots_bytes(), fmt::format("rank {}", peer));
     }
     link.their_slots = ring + slots_offset(peer, request_.rank);
     link.their_captured_slots = link.their_slots + slot_bytes();

@@ -13,18 +13,18 @@ using cuda::EndpointAddress;
 namespace {
 
 EndpointAddress an_address() {
-  EndpointAddress card;
-  card.process = "host/boot/pid:[1] 7";
-  card.uuid = "GPU-0123";
-  card.socket = "0001f";
-  card.token = std::numeric_limits<std::uint64_t>::max();
-  card.segment_bytes = 4096;
-  card.slots = 4;
-  card.device = 3;
-  card.ring = 0x7f0000000000;
-  card.handle.bytes[1] = '\xff';
-  card.handle.bytes[2] = '\n';
-  return card;
+  EndpointAddress address;
+  address.process = "host/boot/pid:[1] 7";
+  address.uuid = "GPU-0123";
+  address.socket = "0001f";
+  address.token = std::numeric_limits<std::uint64_t>::max();
+  address.segment_bytes = 4096;
+  address.slots = 4;
+  address.device = 3;
+  address.ring = 0x7f0000000000;
+  address.handle.bytes[1] = '\xff';
+  address.handle.bytes[2] = '\n';
+  return address;
 }
 
 bool is_refused(const std::string& text) {
@@ -61,9 +61,9 @@ TEST_CASE("an endpoint address survives writing and reading, whatever bytes the 
 }
 
 TEST_CASE("an endpoint address that only gives the reason for its absence is read") {
-  EndpointAddress card;
-  card.why = "the CUDA driver finds no device: see nvidia-smi";
-  CHECK(cuda::address_from_text(cuda::to_text(card), 0).why == card.why);
+  EndpointAddress address;
+  address.why = "the CUDA driver finds no device: see nvidia-smi";
+  CHECK(cuda::address_from_text(cuda::to_text(address), 0).why == address.why);
 }
 
 TEST_CASE("an endpoint address that is cut anywhere or has extra text is refused") {

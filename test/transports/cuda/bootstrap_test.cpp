@@ -23,12 +23,12 @@ void check_all(const std::vector<std::string>& texts, const std::vector<std::str
 // Store that changes every endpoint address between its publication and its readers.
 class TearingStore final : public ForwardingStore {
  public:
-  using Tear = std::function<std::string(const std::string& card)>;
+  using Tear = std::function<std::string(const std::string& address)>;
   explicit TearingStore(Tear tear) : tear_(std::move(tear)) {}
 
   std::string get(std::string_view key, Deadline deadline) override {
     std::string value = ForwardingStore::get(key, deadline);
-    return key.starts_with("card/") ? tear_(value) : value;
+    return key.starts_with("address/") ? tear_(value) : value;
   }
 
  private:
@@ -154,13 +154,14 @@ TEST_CASE("a failed driver call during the bootstrap is reported by all ranks") 
 TEST_CASE("an empty, foreign, cut or changed endpoint address is reported as unreadable") {
   check_unreadable([](const std::string&) { return ""; });
   check_unreadable([](const std::string&) { return "GET / HTTP/1.1\r\n\r\n"; });
-  check_unreadable([](const std::string& card) { return card.substr(0, card.size() / 2); });
-  check_unreadable([](const std::string& card) { return card + "0"; });
-  check_unreadable([](std::string card) {
-    card[card.find_last_of(' ') + 1] = 'z';  // in the handle
-    return card;
+  check_unreadable(
+      [](const std::string& address) { return address.substr(0, address.size() / 2); });
+  check_unreadable([](const std::string& address) { return address + "0"; });
+  check_unreadable([](std::string address) {
+    address[address.find_last_of(' ') + 1] = 'z';  // in the handle
+    return address;
   });
-  check_unreadable([](const std::string& card) {
-    return card.substr(0, card.find_last_of(' ') + 3);  // a handle of one byte
+  check_unreadable([](const std::string& address) {
+    return address.substr(0, address.find_last_of(' ') + 3);  // a handle of one byte
   });
 }

@@ -17,14 +17,14 @@ TEST_CASE("silent unknown clients give up their descriptors when a cuda_ipc rank
   FakePeer peer(store, rank.driver());
   const posix::Descriptor call = peer.take_call();
   FakePeer::say(call, peer.token_of_rank_0());
-  const auto strangers = silent_clients(peer.door(), 8);
+  const auto unknown = silent_clients(peer.socket(), 8);
   peer.come();
   {
     const DescriptorLimit scarce;
     peer.say_hello();
     CHECK(peer.answer() == peer.own_token());
   }
-  CHECK(is_hung_up(strangers.front()));
+  CHECK(is_hung_up(unknown.front()));
   peer.say_mapped();
   CHECK(rank.met().peers[1].accepted.is_open());
 }
@@ -34,7 +34,7 @@ TEST_CASE("silent unknown clients give up their descriptors when a cuda_ipc rank
   const auto store = make_local_store();
   BootstrapRank rank(machine, store);
   FakePeer peer(store, rank.driver(), FakePeer::Queue::kFull);  // rank 0 connects again and again
-  const auto strangers = silent_clients(peer.door(), 8);
+  const auto unknown = silent_clients(peer.socket(), 8);
   {
     const DescriptorLimit scarce;
     // the descriptors that rank 0 has closed between two attempts
@@ -42,9 +42,9 @@ TEST_CASE("silent unknown clients give up their descriptors when a cuda_ipc rank
     until(
         [&] {
           taken.emplace_back(::dup(0));
-          return is_hung_up(strangers.front());
+          return is_hung_up(unknown.front());
         },
-        "a stranger's descriptor is used");
+        "an unknown client's descriptor is used");
   }
   peer.empty_queue();
   const posix::Descriptor call = peer.take_call();
@@ -65,7 +65,7 @@ TEST_CASE("a cuda_ipc rank without a descriptor for the bootstrap reports it") {
   const posix::Descriptor call = peer.take_call();
   FakePeer::say(call, peer.token_of_rank_0());
   peer.come();
-  silent_clients(peer.door(), 0);  // it is accepted, and silent
+  silent_clients(peer.socket(), 0);  // it is accepted, and silent
   const DescriptorLimit scarce;
   peer.say_hello();
   try {

@@ -81,10 +81,10 @@ class FakePeer {
     own_.segment_bytes = 4096;
     own_.slots = kMinimumCredit;
     own_.ring = 4096;
-    there_ = cuda::address_from_text(exchange("card", cuda::to_text(own_)), 0);
+    there_ = cuda::address_from_text(exchange("address", cuda::to_text(own_)), 0);
   }
 
-  const std::string& door() const { return there_.socket; }
+  const std::string& socket() const { return there_.socket; }
 
   void empty_queue() {
     for (; !in_queue_.empty(); in_queue_.pop_back()) take_call();

@@ -22,20 +22,20 @@ using namespace kolo::test;
 namespace {
 
 constexpr int kStay = static_cast<int>(posix::PendingConnections::kMostUnknownClients) + 2;
-constexpr int kCrowd = 3 * kStay;
+constexpr int kClients = 3 * kStay;
 
 // Calls `visit` with rank 0's endpoint address after rank 1 has published its own and before it
 // connects. Rank 0 waits at its listener meanwhile.
 class VisitedStore final : public ForwardingStore {
  public:
-  using Visit = std::function<void(const cuda::EndpointAddress& card)>;
+  using Visit = std::function<void(const cuda::EndpointAddress& address)>;
   explicit VisitedStore(Visit visit) : visit_(std::move(visit)) {}
 
   void set(std::string_view key, std::string_view value) override {
     ForwardingStore::set(key, value);
-    if (key != "card/1") return;
+    if (key != "address/1") return;
     try {
-      visit_(cuda::address_from_text(get("card/0", Clock::now() + std::chrono::seconds(60)), 0));
+      visit_(cuda::address_from_text(get("address/0", Clock::now() + std::chrono::seconds(60)), 0));
     } catch (const std::exception& error) {
       post_failure(error.what());
       throw;
@@ -61,8 +61,8 @@ std::string text_of(const cuda::Hello& hello) {
 }
 
 // Hellos that are almost valid.
-std::vector<std::string> false_hellos(const cuda::EndpointAddress& card) {
-  const cuda::Hello right{cuda::Hello{}.magic, card.token, 1};
+std::vector<std::string> false_hellos(const cuda::EndpointAddress& address) {
+  const cuda::Hello right{cuda::Hello{}.magic, address.token, 1};
   std::vector<cuda::Hello> wrong(5, right);
   wrong[0].magic ^= 1;
   wrong[1].token ^= 1;
@@ -78,40 +78,40 @@ std::vector<std::string> false_hellos(const cuda::EndpointAddress& card) {
 }  // namespace
 
 TEST_CASE("the bootstrap listener of cuda_ipc drops unknown clients, whatever they send") {
-  meet_while([](const cuda::EndpointAddress& card) {
+  meet_while([](const cuda::EndpointAddress& address) {
     std::vector<std::string> speeches = unknown_client_messages();
-    for (std::string& each : false_hellos(card)) speeches.push_back(std::move(each));
+    for (std::string& each : false_hellos(address)) speeches.push_back(std::move(each));
     for (const std::string& speech : speeches) {
       for (const bool brings_something : {false, true}) {
-        const posix::Descriptor stranger = come_to(card.socket);
-        posix::send_message(stranger.get(), bytes_of(speech),
-                            brings_something ? stranger.get() : -1);
-        until_hung_up(stranger);
+        const posix::Descriptor client = come_to(address.socket);
+        posix::send_message(client.get(), bytes_of(speech), brings_something ? client.get() : -1);
+        until_hung_up(client);
       }
     }
   });
 }
 
 TEST_CASE("a client with a valid hello but without memory is dropped, and not taken for the rank") {
-  meet_while([](const cuda::EndpointAddress& card) {
-    const posix::Descriptor stranger = come_to(card.socket);
-    posix::send_message(stranger.get(), bytes_of(text_of({cuda::Hello{}.magic, card.token, 1})));
-    until_hung_up(stranger);
+  meet_while([](const cuda::EndpointAddress& address) {
+    const posix::Descriptor client = come_to(address.socket);
+    posix::send_message(client.get(), bytes_of(text_of({cuda::Hello{}.magic, address.token, 1})));
+    until_hung_up(client);
   });
 }
 
 TEST_CASE("silent clients do not keep cuda_ipc ranks from connecting, and are dropped at the end") {
   std::vector<posix::Descriptor> silent;
-  meet_while([&](const cuda::EndpointAddress& card) { silent = silent_clients(card.socket, 20); });
+  meet_while(
+      [&](const cuda::EndpointAddress& address) { silent = silent_clients(address.socket, 20); });
   for (const auto& each : silent) CHECK(is_hung_up(each));
 }
 
 TEST_CASE("the bootstrap listener of cuda_ipc drops the oldest of many silent clients") {
-  meet_while([](const cuda::EndpointAddress& card) {
-    const auto crowd = silent_clients(card.socket, kCrowd);
-    for (int i = 0; i + kStay < kCrowd; ++i) {
-      if (!is_hung_up(crowd[static_cast<std::size_t>(i)]))
-        throw std::runtime_error("an old stranger is still there");
+  meet_while([](const cuda::EndpointAddress& address) {
+    const auto clients = silent_clients(address.socket, kClients);
+    for (int i = 0; i + kStay < kClients; ++i) {
+      if (!is_hung_up(clients[static_cast<std::size_t>(i)]))
+        throw std::runtime_error("an old unknown client is still there");
     }
   });
 }
