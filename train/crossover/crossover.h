@@ -22,10 +22,10 @@
 namespace kolo::train {
 
 struct CrossoverPoint {
-  std::string arm;       // ring, everywhere, ps or split
-  int servers = 0;       // dedicated ones
-  double predicted = 0;  // seconds
-  std::optional<double> measured = {};
+  std::string arm;                      // ring, everywhere, ps or split
+  int servers = 0;                      // dedicated ones
+  double predicted = 0;                 // seconds
+  std::optional<double> measured = {};  // nothing: not yet
 };
 
 // One point for ring and everywhere; 1 to n points for ps and, from three workers on, for split.
@@ -36,7 +36,7 @@ std::vector<CrossoverPoint> predict_crossover(int ranks, double bytes, const Net
 enum class TimeBy { prediction, measurement };
 std::optional<int> first_better_servers(const std::vector<CrossoverPoint>& points, TimeBy by);
 
-// This process as one rank: measures each point, except those of split. Complete on rank 0.
+// This process as one rank: measures each point. Complete on rank 0.
 // Collective over all ranks of the launcher's environment. Throws UsageError if their number does
 // not fit the options.
 struct CrossoverResult {

@@ -44,7 +44,7 @@ constexpr const char* kMeaning =
     "rank, the median of 3 after one that does not count. The prediction is the bytes of the "
     "busiest wire at its rate, and the latency of each hop: 2 (n - 1) hops of a ring, 2 of the "
     "others. The error is that of the prediction, relative to the measurement. In `split` workers "
-    "serve a part of the gradients beside the dedicated servers; its times are predicted only.";
+    "serve a part of the gradients beside the dedicated servers.";
 
 std::string markdown_of(const CrossoverOptions& options, const std::string& command,
                         const CrossoverResult& result, const std::string& no_plots) {

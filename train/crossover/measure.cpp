@@ -29,6 +29,7 @@ void exchange(Communicator& group, const CrossoverPoint& point, int workers,
   plan.everywhere = point.servers == 0;
   plan.servers.resize(static_cast<std::size_t>(point.servers));
   std::iota(plan.servers.begin(), plan.servers.end(), workers);
+  if (point.arm == "split") plan = balanced_plan(plan.servers, group.size());
   float* const mine = group.rank() < workers ? gradients.data() : nullptr;
   group.push_pull({mine, gradients.size(), ElementType::kFloat32},
                   {mine, gradients.size(), ElementType::kFloat32}, ReduceOp::kSum, plan);
@@ -74,7 +75,6 @@ CrossoverResult measure_crossover(const CrossoverOptions& options) {
   result.transport = std::string(world.transport());
   std::vector<float> gradients(static_cast<std::size_t>(options.bytes) / sizeof(float));
   for (CrossoverPoint& point : result.points) {
-    if (point.arm == "split") continue;  // a formula only
     const bool takes_part = world.rank() < options.ranks + point.servers;
     auto group = world.split(takes_part ? 0 : -1);
     if (group) point.measured = seconds_of(*group, point, options.ranks, gradients);

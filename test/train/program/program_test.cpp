@@ -150,14 +150,14 @@ TEST_CASE("parameters around one rank, and averages of parameters, train as a ri
 TEST_CASE("crossover measures a ring and each number of servers, and writes a report") {
   const Folder folder;
   const ProgramResult ended =
-      run_program({"crossover", "--ranks=2", "--bytes=40000", "--shape=80Mbit,1ms", "--report=out"},
+      run_program({"crossover", "--ranks=3", "--bytes=40000", "--shape=80Mbit,1ms", "--report=out"},
                   folder.text());
   INFO(ended.output);
   REQUIRE(ended.exit_code == 0);
   CHECK_THAT(ended.output, ContainsSubstring("everywhere") &&
                                ContainsSubstring("Dedicated servers beat the ring"));
   const auto report = nlohmann::json::parse(std::ifstream(folder.path / "out/report.json"));
-  REQUIRE(report["points"].size() == 4);
+  REQUIRE(report["points"].size() == 2 + 3 + 3);
   for (const auto& point : report["points"]) {
     CHECK(point["predicted_seconds"].get<double>() > 0);
     // A wire of 80 Mb/s carries no byte in less time.
