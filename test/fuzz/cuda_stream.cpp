@@ -50,7 +50,8 @@ class Pair {
     link_.own_captured_slots = link_.own_slots + kSlotsBytes / 2;
     link_.their_captured_slots = link_.their_slots + kSlotsBytes / 2;
     link_.segment_bytes = kSegment;
-    channel_ = std::make_unique<DeviceChannel>(device_, exports_, backlog_, link_);
+    channel_ =
+        std::make_unique<DeviceChannel>(device_, RankResources{exports_, backlog_, writes_}, link_);
     stream_ = driver_->make_stream();
     for (std::byte*& each : peers_memory_) each = peers_device_.allocate(kLongest);
     memory_ = device_.allocate(kLongest);
@@ -235,6 +236,7 @@ class Pair {
   RegisteredWords their_words_{device_, words()};
   IpcExports exports_{device_};
   Backlog backlog_{device_};
+  PendingWrites writes_{device_};
   IpcExports peers_exports_{peers_device_};
   Link link_;
   std::byte* peers_slots_ = nullptr;
