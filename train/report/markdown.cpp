@@ -44,7 +44,8 @@ constexpr std::array<Meaning, 19> kMeanings{{
     {"iteration predicted, exposed predicted",
      "the measured times without exposed communication, and communication by a model of the bytes "
      "by the formula, the rate and the latency of --shape (experiment/prediction.h); the error is "
-     "relative to the measured time. - if there is no shape, or one that differs between pairs of "
+     "relative to the measured time. Absent without a shape, or with one that differs between "
+     "pairs of "
      "ranks: then nothing is known of the network, and nothing is estimated"},
     {"MiB sent",
      "payload bytes that the transport counted in the exchange of gradients, per iteration, "

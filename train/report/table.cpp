@@ -131,8 +131,9 @@ void add_speed(TableMaker& table) {
             1);
 }
 
-// "-" in all cells of an arm whose network is not known.
+// Absent if the network is not known.
 void add_predictions(TableMaker& table) {
+  if (!table.has_any([](const RunRecord& run) { return run.predicted_step_seconds >= 0; })) return;
   const auto add = [&](const std::string& label, const Value& value) {
     table.add_text(label, [&](const Runs& runs) {
       const bool is_known = runs[0]->predicted_step_seconds >= 0;

@@ -194,7 +194,7 @@ TEST_CASE("the table shows means and spreads over seeds, and servers only where 
 
 TEST_CASE("the table shows predicted times and their errors, or nothing without a known network") {
   Report report = made_up_report();
-  CHECK(cells(report, "iteration predicted, ms") == std::vector<std::string>{"-", "-"});
+  for (const TableRow& row : make_table(report).rows) CHECK(row.label != "iteration predicted, ms");
   report.runs[0].predicted_step_seconds = 0.2;
   report.runs[0].predicted_exposed = 0.044;
   CHECK(cells(report, "iteration predicted, ms") == std::vector<std::string>{"200.0", "-"});
