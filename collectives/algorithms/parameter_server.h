@@ -14,7 +14,7 @@ struct ParameterServerRequest {
   int size = 1;
   bool can_answer = false;
   bool has_update = false;      // of a push: an update changes the complete sums
-  std::vector<int> servers;     // in the order of their chunks
+  std::vector<int> servers;     // the first holds the first chunks
   bool servers_work = false;    // servers are workers too; then `servers` lists every rank
   int dedicated = 0;            // with servers_work: the first servers, which do not work
   std::vector<int> parts = {};  // chunks of each server; empty: one each

@@ -374,8 +374,8 @@ bool StreamExecutor::receive_reduce_send(const Line& line, const Piece& piece) {
   return true;
 }
 
-// The kernel stores the result twice: here and at the peer. If the peer's place cannot be mapped,
-// the result is sent.
+// The kernel stores the result twice: here and at the peer. If the peer offers no place, as its
+// memory cannot be exported, the result is sent as a segment.
 bool StreamExecutor::receive_reduce_answer(const Line& line, const Piece& piece) {
   if (!is_half_done_) {
     const std::byte* const from = view(line, piece);

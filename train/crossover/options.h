@@ -16,7 +16,7 @@ struct CrossoverOptions {
   Network network;         // of the shape
   std::string transport = "auto";
   std::string report;  // folder; empty: none
-  std::string help;    // the text to print, if it is asked for; all else is then unset
+  std::string help;    // text to print, for --help; the other members then mean nothing
 
   int processes() const { return 2 * ranks; }
 };

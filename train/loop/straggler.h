@@ -31,7 +31,8 @@ class Straggler {
   explicit Straggler(double factor);
   Straggler(double factor, Sleep sleep);
 
-  // `seconds` of computing have just ended: sleeps if enough of them add up.
+  // Reports `seconds` of computing that have just ended. They add (factor - 1) times as much sleep.
+  // Sleeps once a millisecond has added up.
   void computed(double seconds);
   // Sleeps for the rest.
   void settle();

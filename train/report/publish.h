@@ -14,7 +14,7 @@ namespace kolo::train {
 // report.
 void require_report_folder(const std::string& folder);
 
-// The same; says on standard error if a report there will be replaced.
+// The same, and warns on standard error if the report will replace an older one.
 void check_report_folder(const std::string& folder);
 
 struct Publication {

@@ -115,7 +115,7 @@ struct Words {
   int servers = 0;
   UpdateAt update_at = UpdateAt::worker;
   bool is_update_given = false;  // in the arm
-  std::string rule;              // the word
+  std::string rule;              // the word that set `consistency`
   Consistency consistency;
 };
 

@@ -83,7 +83,7 @@ void DeviceChannel::receive_through_slots(void* stream, std::span<std::byte> int
   } while (!into.empty());
 }
 
-// Reads the next announcement, if there is one. It stays until it is taken.
+// Reads the next announcement. Leaves it in the ring until take_announcement(). False: none yet.
 bool DeviceChannel::find_announcement(Announcement& announcement, std::size_t bytes) {
   check(!is_viewing_, "the segment viewed last has not been released");
   if (link_.own->announced.load(std::memory_order_acquire) == read_) {

@@ -5,7 +5,8 @@
 
 namespace kolo::cuda {
 
-// A peer that closed after all its work was done has written everything it ever will.
+// A closed or dead peer writes no more words. If all awaited words have arrived, the streams of
+// this rank finish without it.
 void DeviceChannel::look_after_peer() {
   if (is_closed_) return;
   const bool is_gone = link_.own->is_closing.load(std::memory_order_acquire) != 0 ||

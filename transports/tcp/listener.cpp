@@ -310,7 +310,8 @@ void Listener::try_next(Call& call, std::string why) {
   if (++call.tried == addresses_of(call.peer)) end_round(call);
 }
 
-// A rank listens as long as its transport lives: if all its addresses refuse, it has ended.
+// A rank listens until its transport is destroyed. So a refusal by all reachable addresses means
+// that the peer has ended. On another host, a firewall or a wrong address can also be the cause.
 void Listener::end_round(Call& call) {
   const auto now = Clock::now();
   const bool is_refused = call.is_refused && !call.is_in_doubt;

@@ -2,8 +2,8 @@
 //
 // A pair is connected on the first use of its channel. A sending rank connects at once. A receiving
 // rank first waits kSenderComesWithin for its sender to connect, and then connects itself. This
-// also detects a peer that has ended: a rank listens as long as its transport lives, so a refused
-// connection means that the peer has ended.
+// also detects a peer that has ended, since a rank listens until its transport is destroyed. A peer
+// counts as ended once all its reachable addresses refuse.
 //
 // A connection without a valid hello within hello_timeout is dropped; if too many of them wait, the
 // oldest is dropped. Both ranks of a pair may connect at once: the channel handles the two
@@ -106,7 +106,7 @@ class Listener {
     bool has_tried = false;
     // A round tries each address of the peer once.
     std::size_t address = 0;   // tried now, or next
-    std::size_t tried = 0;     // addresses of this round
+    std::size_t tried = 0;     // number of addresses tried in this round
     bool is_refused = false;   // by an address of this round
     bool is_in_doubt = false;  // an address of this round gave neither a connection nor a refusal
     std::vector<std::string> why;       // of each address: the last failure; empty: not known
