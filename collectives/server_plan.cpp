@@ -15,7 +15,7 @@ namespace {
 void require_parts(const ServerPlan& plan, std::size_t servers) {
   if (plan.parts.size() != servers) {
     throw std::invalid_argument(
-        fmt::format("the server plan has {} numbers of parts for {} servers; give one for each",
+        fmt::format("the server plan has {} entries in parts for {} servers; give one for each",
                     plan.parts.size(), servers));
   }
   const int least = *std::ranges::min_element(plan.parts);

@@ -61,14 +61,14 @@ void require_parts(const ParameterServerRequest& request) {
   if (request.parts.empty()) return;
   if (request.parts.size() != request.servers.size()) {
     throw std::invalid_argument("parameter server: there are " +
-                                std::to_string(request.parts.size()) + " numbers of parts for " +
+                                std::to_string(request.parts.size()) + " entries in parts for " +
                                 std::to_string(request.servers.size()) + " servers");
   }
   if (*std::ranges::min_element(request.parts) < 1) {
     throw std::invalid_argument("parameter server: a server has no part; each holds at least one");
   }
   if (std::reduce(request.parts.begin(), request.parts.end(), std::int64_t{0}) > kMostChunks) {
-    throw std::invalid_argument("parameter server: the servers hold more than " +
+    throw std::invalid_argument("parameter server: the parts of all servers add up to more than " +
                                 std::to_string(kMostChunks) + " parts together");
   }
 }

@@ -65,8 +65,8 @@ void StreamExecutor::compile(std::span<StreamChannel* const> channels) {
     if (step.from != kNobody) line.from = channels[static_cast<std::size_t>(step.from)];
     for (StreamChannel* const channel : {line.to, line.from}) {
       check(channel == nullptr || !has_answer(step.kind) || channel->answers() != nullptr,
-            fmt::format("{}: these ranks do not share a device, so their streams do not support "
-                        "answers; use a schedule without them",
+            fmt::format("{}: the stream of this channel does not support answers in place; use a "
+                        "schedule without answers",
                         schedule_.algorithm));
       if (channel != nullptr && std::ranges::find(used_, channel) == used_.end())
         used_.push_back(channel);

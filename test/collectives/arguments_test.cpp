@@ -155,7 +155,7 @@ const Mistake kMistakes[] = {
        c.push_pull({data, 4, kFloat}, {data, 4, kFloat}, kSum,
                    {.everywhere = true, .servers = {}, .parts = {1}});
      },
-     "1 numbers of parts for 2 servers"},
+     "1 entries in parts for 2 servers"},
     {[](Communicator& c, float* data) {
        c.reduce({data, 4, kFloat}, {data + 4, 4, kFloat}, 2, kSum);
      },

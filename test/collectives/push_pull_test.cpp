@@ -169,7 +169,7 @@ TEST_CASE("a rank without input or output in a push or a pull passes null") {
       refused("a worker that is not a server gives no data: pass null for 'in'",
               [&] { communicator.pull(data, data, plan); });
     }
-    refused("has 1 numbers of parts for 2 servers", [&] {
+    refused("has 1 entries in parts for 2 servers", [&] {
       communicator.pull({}, data, ServerPlan{true, {0}, {1}});
     });
     refused("a server of the plan has 0 parts", [&] {

@@ -303,7 +303,8 @@ std::string list_of_strategies() {
   return text +
          "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:split, ps:servers=3, "
          "ps:optimizer=server, ps:async, ps:ssp=3, ps:backup=1; local-sgd takes a number of steps: "
-         "local-sgd:8; the others take sync: ring:sync=naive, flat, overlap, bucketed, "
+         "local-sgd:8; ring, tree, hierarchical and auto take sync: ring:sync=naive, flat, "
+         "overlap, bucketed, "
          "prioritized, fusion";
 }
 

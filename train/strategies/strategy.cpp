@@ -58,7 +58,8 @@ std::string formula_of(const Arm& arm) {
   if (arm.placement == ServerPlacement::split) {
     return fmt::format(
         "each of n workers and {0} sends and receives 2n (n - 1) / (n^2 + {1}n - {2}) of the "
-        "gradients; with n <= {1} a worker once, a server n / {1} times",
+        "gradients; with n <= {1} each worker sends and receives them once, and each server n / "
+        "{1} times",
         count_text(arm.servers, "server"), arm.servers, 2 * arm.servers);
   }
   if (arm.placement != ServerPlacement::dedicated) {
