@@ -69,7 +69,7 @@ void require_parts(const ParameterServerRequest& request) {
   }
   if (std::reduce(request.parts.begin(), request.parts.end(), std::int64_t{0}) > kMostChunks) {
     throw std::invalid_argument("parameter server: the parts of all servers add up to more than " +
-                                std::to_string(kMostChunks) + " parts together");
+                                std::to_string(kMostChunks));
   }
 }
 
