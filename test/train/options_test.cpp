@@ -148,9 +148,10 @@ TEST_CASE("a straggler is a worker and a factor of at least 1") {
   CHECK(options.straggle.factor == 1.5);
   CHECK(options.straggle.text() == "rank=2,factor=1.5");
   CHECK_FALSE(parse({"compare"}).straggle.is_set());
-  for (const char* text : {"rank=1", "factor=2", "rank=1,factor=0.9", "rank=-1,factor=2",
-                           "rank=1,factor=2,speed=3", "rank=1,rank=0,factor=2", "1,1.5",
-                           "rank=1,factor=nan", "rank=1,factor=2000", "rank=1.5,factor=2"}) {
+  for (const char* text :
+       {"rank=1", "factor=2", "rank=1,factor=0.9", "rank=-1,factor=2", "rank=1,factor=2,speed=3",
+        "rank=1,rank=0,factor=2", "1,1.5", "rank=1,factor=nan", "rank=1,factor=2000",
+        "rank=1.5,factor=2", "rank=1,factor=2,"}) {
     INFO(text);
     CHECK_THROWS_WITH(
         parse({"train", "--straggle", text}),
@@ -231,6 +232,15 @@ TEST_CASE("local-sgd takes a number of steps, dataparallel takes nothing") {
   }
   CHECK_THROWS_WITH(parse_options({"train", "--strategies", "dataparallel:sync=flat"}),
                     ContainsSubstring("dataparallel takes no words; remove 'sync=flat'"));
+}
+
+TEST_CASE("a word that occurs twice in an arm is rejected") {
+  for (const std::string arm : {"ring:sync=naive:sync=flat", "ps:servers=2:servers=3",
+                                "ps:optimizer=server:optimizer=worker", "ps:async:async"}) {
+    INFO(arm);
+    CHECK_THROWS_WITH(parse_options({"train", "--strategies", arm}),
+                      ContainsSubstring("twice; remove one"));
+  }
 }
 
 TEST_CASE("impossible placements of servers are rejected") {

@@ -36,8 +36,8 @@ void FusionReducer::begin(float learning_rate) {
 }
 
 void FusionReducer::gradient_ready(tensor::ParameterId id) {
-  const Clock::time_point start = Clock::now();
   count_ready(id);
+  const Clock::time_point start = Clock::now();
   while (step(false)) {
   }
   record_.in_backward += seconds_since(start);

@@ -152,6 +152,22 @@ ExchangeRecord GradientReducer::end_record() {
   return record_;
 }
 
+BucketSizes bucket_sizes(Sync sync, const BucketSizes& usual) {
+  switch (sync) {
+    case Sync::naive:
+    case Sync::overlap:
+    case Sync::fusion:
+      return kOneParameterEach;
+    case Sync::flat:
+      return kAllParameters;
+    case Sync::prioritized:
+      return kPriorityBuckets;
+    case Sync::bucketed:
+      break;
+  }
+  return usual;
+}
+
 std::unique_ptr<GradientReducer> make_reducer(const Arm& arm, Communicator& communicator,
                                               Strategy& strategy, tensor::Parameters& parameters,
                                               std::vector<Bucket> buckets, bool helps_in_backward) {

@@ -118,6 +118,9 @@ class GradientReducer {
   CommunicatorStatistics before_;
 };
 
+// The sizes of the buckets of a rung; `usual`: of Sync::bucketed.
+BucketSizes bucket_sizes(Sync sync, const BucketSizes& usual);
+
 // The reducer of an arm whose servers, if any, take part in collectives. `helps_in_backward`: make
 // progress at every gradient; needed unless a progress thread does it. Collective for
 // Sync::prioritized and Sync::fusion.

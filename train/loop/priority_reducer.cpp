@@ -55,9 +55,11 @@ void PriorityReducer::begin_round() {
 }
 
 void PriorityReducer::gradient_ready(tensor::ParameterId id) {
-  const Clock::time_point start = Clock::now();
+  Clock::time_point start = Clock::now();
   begin_round();
+  record_.in_backward += seconds_since(start);
   count_ready(id);
+  start = Clock::now();
   advance();
   record_.in_backward += seconds_since(start);
 }

@@ -40,7 +40,7 @@ Straggle parse_straggle(std::string_view text) {
   Straggle straggle;
   double factor = 0;
   std::string_view rest = text;
-  bool is_valid = true;
+  bool is_valid = !text.ends_with(',');
   while (is_valid && !rest.empty()) {
     const std::string_view word = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(word.size() + 1, rest.size()));

@@ -32,29 +32,16 @@ std::uint64_t order_mark(std::size_t iteration, std::int64_t sample) {
   return mix(mix(iteration) ^ static_cast<std::uint64_t>(sample));
 }
 
+SgdSettings sgd_settings(const Options& o) {
+  return {static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
+}
+
 StrategyContext strategy_context(TrainingSetup& setup, Communicator& communicator,
                                  const std::vector<Bucket>& buckets) {
   const Options& o = setup.options();
-  const SgdSettings sgd{static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
-  return StrategyContext{communicator, setup.network().parameters(),
-                         o.ranks,      sgd,
-                         buckets,      o.reproducibility == Reproducibility::kInvariant};
-}
-
-BucketSizes bucket_sizes(const Options& options) {
-  switch (options.arms.front().sync) {
-    case Sync::naive:
-    case Sync::overlap:
-    case Sync::fusion:
-      return kOneParameterEach;
-    case Sync::flat:
-      return kAllParameters;
-    case Sync::prioritized:
-      return kPriorityBuckets;
-    case Sync::bucketed:
-      break;
-  }
-  return {options.first_bucket_bytes, options.bucket_bytes};
+  const bool is_invariant = o.reproducibility == Reproducibility::kInvariant;
+  return {communicator, setup.network().parameters(), o.ranks, sgd_settings(o), buckets,
+          is_invariant};
 }
 
 }  // namespace
@@ -66,7 +53,8 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
       buckets_(
           plan_buckets(ranges_in_arena(setup_.network().parameters()),
                        static_cast<std::int64_t>(setup_.network().parameters().values().size()),
-                       bucket_sizes(options))),
+                       bucket_sizes(options.arms.front().sync,
+                                    {options.first_bucket_bytes, options.bucket_bytes}))),
       strategy_(make_strategy(setup_.arm(), strategy_context(setup_, communicator, buckets_))),
       guard_(communicator, setup_.network().parameters(), options.ranks) {
   if (setup_.arm().is_served()) {
@@ -110,11 +98,10 @@ void Trainer::set_up_keys() {
     reducer_ = std::move(reducer);
     return;
   }
-  const Options& o = setup_.options();
-  const SgdSettings sgd{static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
   for (const Key& key : key_plan_.keys) {
     const bool is_here = key.server == communicator_.rank();
-    key_optimizers_.emplace_back(sgd, static_cast<std::int64_t>(key.first),
+    key_optimizers_.emplace_back(sgd_settings(setup_.options()),
+                                 static_cast<std::int64_t>(key.first),
                                  is_here ? static_cast<std::int64_t>(key.count) : 0);
   }
 }
@@ -167,11 +154,21 @@ void Trainer::train_epoch(int epoch) {
     }
     if (done == 1 || seconds_since(noted_) > kNoteSeconds) note("training");
   }
-  if (key_reducer_ != nullptr) key_reducer_->end_epoch();
+  if (key_communicator_) end_served_epoch();
   cpu_seconds_ += cpu_seconds() - cpu_before;
-  if (!setup_.arm().has_different_replicas()) return;
-  if (key_communicator_) pull_parameters();
-  prove_equal();
+  if (setup_.arm().has_different_replicas()) prove_equal();
+}
+
+// The wait for slower workers is a part of the last iteration.
+void Trainer::end_served_epoch() {
+  const Clock::time_point start = Clock::now();
+  if (key_reducer_ != nullptr) key_reducer_->end_epoch();
+  pull_parameters();
+  if (key_reducer_ == nullptr) return;
+  const double seconds = seconds_since(start);
+  iterations_.back().wall += seconds;
+  part_of(iterations_.back(), Part::exposed) += seconds;
+  training_seconds_ += seconds;
 }
 
 // The servers have ended the iteration without this worker, so its batch counts for nothing.
@@ -461,7 +458,8 @@ void Trainer::collect() {
   if (setup_.rank() != 0) return;
   record_.arm = setup_.arm().name();
   record_.seed = o.seed;
-  record_.formula = formula_of(setup_.arm());
+  record_.formula =
+      formula_of(setup_.arm(), o.reproducibility == Reproducibility::kInvariant && o.ranks > 2);
   record_.difference = setup_.arm().difference();
   record_.terms = setup_.terms();
   record_.terms["order of the data"] = "hash " + hex(order);

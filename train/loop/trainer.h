@@ -40,6 +40,7 @@ class Trainer {
   void set_up_loader();
   void scatter_batch();
   void collect_served();
+  void end_served_epoch();
   // A server's epoch where gradients are applied in the order of arrival.
   void serve_epoch(std::int64_t end);
   void update_key(const KeyUpdate& update);

@@ -300,10 +300,19 @@ std::string joined(const std::vector<std::string>& names) {
 std::string finding_on_replicas(const Report& report) {
   if (report.runs.front().workers == 1) return "";  // there is nothing to compare
   std::int64_t checks = 0;
-  for (const RunRecord& run : report.runs) checks += run.replica_checks;
-  return fmt::format(
+  std::vector<std::string> at_ends;
+  for (const RunRecord& run : report.runs) {
+    checks += run.replica_checks;
+    if (!run.difference.empty() && run.seed == report.runs.front().seed) at_ends.push_back(run.arm);
+  }
+  std::string text = fmt::format(
       "The replicas were compared {} time{} (by a hash of all parameters) and were always equal.",
       checks, checks == 1 ? "" : "s");
+  if (!at_ends.empty()) {
+    text += fmt::format(" Those of {} differ during an epoch, and were compared at its end only.",
+                        joined(at_ends));
+  }
+  return text;
 }
 
 // Compares the final weights of all arms with those of the first arm of the same seed; empty if

@@ -275,12 +275,24 @@ Arm parameter_server_arm(std::string_view text, const Words& words) {
   return arm;
 }
 
+// Throws if a word occurs twice, also with different values.
+void require_words_once(std::string_view arm, std::span<const std::string_view> words) {
+  const auto kind = [](std::string_view word) { return word.substr(0, word.find('=')); };
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::span<const std::string_view> before = words.first(i);
+    if (std::ranges::find(before, kind(words[i]), kind) == before.end()) continue;
+    throw std::invalid_argument(
+        fmt::format("--strategies: '{}' has {} twice; remove one", arm, kind(words[i])));
+  }
+}
+
 Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
   const std::vector<std::string_view> parts = split(text, ':');
   const std::string strategy = find_strategy(parts.front());
   const std::span<const std::string_view> behind = std::span(parts).subspan(1);
   if (strategy == "local-sgd") return local_sgd_arm(text, behind);
   if (strategy == "dataparallel") return data_parallel_arm(text, behind);
+  require_words_once(text, behind);
   if (strategy != "ps") return all_reduce_arm(text, strategy, behind);
   Words words;
   words.update_at = parse_update_at("--ps-optimizer", defaults.ps_optimizer);
@@ -317,7 +329,7 @@ std::string Arm::difference() const {
     case Consistency::Kind::kAsynchronous:
       return "stale gradients";
     case Consistency::Kind::kBounded:
-      return fmt::format("gradients stale by {}", rule.bound);
+      return fmt::format("workers up to {} apart", rule.bound);
     case Consistency::Kind::kBackup:
       return fmt::format("drops the last {}", rule.bound);
   }

@@ -40,10 +40,21 @@ std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context)
   throw std::invalid_argument(fmt::format("unknown strategy '{}'", arm.strategy));
 }
 
-std::string formula_of(const Arm& arm) {
+std::string formula_of(const Arm& arm, bool is_in_rank_order) {
+  if (is_in_rank_order && arm.strategy == "dataparallel")
+    return "rank 0 sends the parameters up to ceil(log2 n) times, along a binomial tree, and each "
+           "other worker its share of the batch; each of n workers sends and receives the "
+           "gradients once, in a chain";
+  if (is_in_rank_order && arm.placement == ServerPlacement::none && arm.local_steps == 0)
+    return "each of n workers sends and receives 2 (n - 1) / n of the gradients, by two_shot, "
+           "which "
+           "sums in the order of ranks";
   if (arm.strategy == "tree")
     return "each of n workers sends and receives 1 to 3 times half of the gradients in each of two "
            "trees, 2 (n - 1) / n of them on average";
+  if (arm.strategy == "hierarchical")
+    return "the workers of a host sum among themselves, and one part of them with other hosts; on "
+           "one host each sends and receives 2 (n - 1) / n of the gradients";
   if (arm.strategy == "auto")
     return "each of n workers sends and receives the bytes of the algorithm that the planner chose "
            "for each bucket";

@@ -75,7 +75,7 @@ class Strategy {
 std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context);
 
 // The textbook formula in words: "2 (n - 1) / n of the gradients, sent and received by each of n
-// workers".
-std::string formula_of(const Arm& arm);
+// workers". `is_in_rank_order`: sums are in the order of ranks, of more than two workers.
+std::string formula_of(const Arm& arm, bool is_in_rank_order);
 
 }  // namespace kolo::train
