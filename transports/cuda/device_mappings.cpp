@@ -50,6 +50,7 @@ Device::Opened Device::open_for(IpcMappings::Use use, const IpcHandle& handle, s
   const Entered here(*this);
   IpcMappings& mappings = driver_->openings();
   auto opened = mappings.open(*driver_, context_.get(), handle, use);
+  bool may_open_later = opened.may_open_later;
   if (opened.code == kAlreadyMapped) {
     const auto unneeded = mappings.end_unneeded(context_.get());
     const bool is_any_ending = mappings.is_any_ending(context_.get());
@@ -57,8 +58,9 @@ Device::Opened Device::open_for(IpcMappings::Use use, const IpcHandle& handle, s
     frees().run_all();
     if (is_any_ending && !mappings.is_any_ending(context_.get()))
       opened = mappings.open(*driver_, context_.get(), handle, use);
+    may_open_later |= opened.may_open_later || mappings.is_any_to_end(context_.get());
   }
-  if (opened.code == kAlreadyMapped && mappings.is_any_to_end(context_.get())) return {};
+  if (opened.code == kAlreadyMapped && may_open_later) return {};
   if (opened.code != kSuccess) fail_to_open(opened.code, whose);
   try {
     const std::size_t there = bytes_from(opened.mapped);

@@ -20,17 +20,19 @@ IpcMappings::Opened IpcMappings::add_use(Opening& opening, const Use& use) {
   if (opening.buffer == 0) opening.buffer = use.buffer;
   opening.uses.emplace(++last_ticket_, use);
   by_ticket_.emplace(last_ticket_, &opening);
-  return {kSuccess, opening.mapped, last_ticket_};
+  return {kSuccess, opening.mapped, last_ticket_, false};
 }
 
 IpcMappings::Opened IpcMappings::open(Driver& driver, Context context, const IpcHandle& handle,
                                       Use use) {
   Opening* opening = nullptr;
+  bool may_open_later = false;
   {
     const std::lock_guard lock(mutex_);
     opening = find(context, handle, use);
-    if (opening != nullptr && opening->mapped == 0) return {kAlreadyMapped, 0, 0};
+    if (opening != nullptr && opening->mapped == 0) return {kAlreadyMapped, 0, 0, true};
     if (opening != nullptr) return add_use(*opening, use);
+    may_open_later = is_any_to_end_locked(context);
     opening = &mappings_.emplace_back(Opening{context, handle, use.buffer, 0, {}});
   }
   Address mapped = 0;
@@ -38,7 +40,7 @@ IpcMappings::Opened IpcMappings::open(Driver& driver, Context context, const Ipc
   const std::lock_guard lock(mutex_);
   if (code != kSuccess) {
     mappings_.remove_if([opening](const Opening& known) { return &known == opening; });
-    return {code, 0, 0};
+    return {code, 0, 0, may_open_later};
   }
   opening->mapped = mapped;
   return add_use(*opening, use);
@@ -109,6 +111,10 @@ bool IpcMappings::is_any_ending(Context context) const {
 
 bool IpcMappings::is_any_to_end(Context context) const {
   const std::lock_guard lock(mutex_);
+  return is_any_to_end_locked(context);
+}
+
+bool IpcMappings::is_any_to_end_locked(Context context) const {
   return std::ranges::any_of(mappings_, [context](const Opening& known) {
     return known.context == context && std::ranges::all_of(known.uses, [](const auto& each) {
              const Use& use = each.second;

@@ -51,6 +51,9 @@ class IpcMappings {
     int code = 0;  // the driver's; the rest is valid with kSuccess
     Address mapped = 0;
     std::uint64_t ticket = 0;  // identifies this use; never used again
+    // With kAlreadyMapped: the obstacle may go, or another thread is opening the allocation. Known
+    // at the time of the driver's call, since other threads may have changed it afterwards.
+    bool may_open_later = false;
   };
 
   Opened open(Driver& driver, Context context, const IpcHandle& handle, Use use);
@@ -83,6 +86,7 @@ class IpcMappings {
   };
 
   Opening* find(Context context, const IpcHandle& handle, const Use& use);
+  bool is_any_to_end_locked(Context context) const;
   Opened add_use(Opening& opening, const Use& use);
   Address end_locked(std::uint64_t ticket);
 
