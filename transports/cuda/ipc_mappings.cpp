@@ -98,8 +98,12 @@ std::vector<Address> IpcMappings::end_unneeded(Context context) {
 
 void IpcMappings::forget(Address mapped) {
   const std::lock_guard lock(mutex_);
-  mappings_.remove_if(
-      [mapped](const Opening& known) { return known.mapped == mapped && known.uses.empty(); });
+  // The oldest: another thread may have opened the same place since the driver's close, and be
+  // ending it, too.
+  const auto closed = std::ranges::find_if(mappings_, [mapped](const Opening& known) {
+    return known.mapped == mapped && known.uses.empty();
+  });
+  if (closed != mappings_.end()) mappings_.erase(closed);
 }
 
 bool IpcMappings::is_any_ending(Context context) const {
