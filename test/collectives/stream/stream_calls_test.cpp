@@ -71,8 +71,9 @@ TEST_CASE("blocking calls on a stream return before the device has done anything
 
 TEST_CASE("a rank that waits on its stream alone does not block the others") {
   constexpr int kCalls = 40;
-  constexpr int kPolls =
-      100'000;  // roughly the time that rank 1 needs for its calls if nothing blocks it
+  // Longer than rank 1 needs for its calls if nothing blocks it; far below the timeout, also on a
+  // busy machine, where a number of yields would take any time.
+  constexpr auto kHeadStart = std::chrono::milliseconds(200);
   std::atomic<int> calls_of_rank_1 = 0;
   StreamJob job;
   job.options.transport = "cuda_ipc";
@@ -80,7 +81,8 @@ TEST_CASE("a rank that waits on its stream alone does not block the others") {
   run_stream_ranks(job, [&](const StreamRank& rank) {
     const bool is_root = rank.communicator.rank() == 0;
     std::byte* const memory = rank.upload(floats(is_root ? 7.0F : 1.0F));
-    for (int i = 0; is_root && i < kPolls && calls_of_rank_1 < 10; ++i) std::this_thread::yield();
+    const auto until = Clock::now() + kHeadStart;
+    while (is_root && Clock::now() < until && calls_of_rank_1 < 10) std::this_thread::yield();
     for (int i = 0; i < kCalls; ++i) {
       rank.communicator.broadcast({memory, kCount, ElementType::kFloat32}, 0, on(rank.stream));
       if (!is_root) ++calls_of_rank_1;
