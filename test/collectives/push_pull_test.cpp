@@ -236,23 +236,7 @@ TEST_CASE("an update that throws ends the job with its text") {
   }
 }
 
-TEST_CASE("ranks with different server plans are an error that names both") {
-  const auto outcomes = run_threads(3, [](int rank, const std::shared_ptr<Store>& store) {
-    Communicator communicator(rank, 3, store);
-    double value = 1;
-    const ServerPlan plan{false, {rank == 2 ? 1 : 0}};
-    double* data = works(plan, rank) ? &value : nullptr;
-    communicator.push_pull({data, 1, ElementType::kFloat64}, {data, 1, ElementType::kFloat64},
-                           ReduceOp::kSum, plan);
-    communicator.barrier();
-  });
-  for (const auto& outcome : outcomes) {
-    INFO(outcome.text);
-    REQUIRE(outcome.code == ErrorCode::kMismatch);
-  }
-}
-
-TEST_CASE("ranks whose server plans differ in the shares are a mismatch") {
+TEST_CASE("ranks with different servers or shares are a mismatch") {
   struct Plans {
     ServerPlan of_rank_2;
     ServerPlan of_others;
@@ -260,7 +244,8 @@ TEST_CASE("ranks whose server plans differ in the shares are a mismatch") {
   const auto plans =
       GENERATE(Plans{{true, {0}, {1, 2, 1}}, {true, {0}, {2, 1, 1}}},
                Plans{{true, {0}}, {true, {0}, {1, 1, 1}}}, Plans{{true, {}}, {true, {}, {2, 1, 1}}},
-               Plans{{true, {0}}, {true, {}}}, Plans{{false, {0}}, {true, {0}}});
+               Plans{{true, {0}}, {true, {}}}, Plans{{false, {0}}, {true, {0}}},
+               Plans{{false, {1}}, {false, {0}}});
   const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 3, store);
     double value = 1;
