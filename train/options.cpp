@@ -157,9 +157,10 @@ void add_running_flags(CLI::App& app, Raw& raw) {
   Options& o = raw.options;
   const std::string group = "How it runs, the same for every arm";
   app.add_option("--transport", o.transport,
-                 "auto, a transport of this build, or the path of a library (./libx.so) [auto]")
+                 "auto, a transport of this build, two as shm+tcp, or a library (./libx.so) [auto]")
       ->check([](const std::string& name) {
-        if (is_from_outside(name)) return std::string();
+        // Two joined by + are checked when the transport is resolved.
+        if (is_from_outside(name) || name.find('+') != std::string::npos) return std::string();
         return one_of("transport", with_auto(transport_names()))(name);
       })
       ->group(group);

@@ -12,6 +12,7 @@
 #include "transports/base/address_text.h"
 #include "transports/base/check.h"
 #include "transports/base/disabled_transports.h"
+#include "transports/base/mixed.h"
 #include "transports/base/staged.h"
 #include "transports/base/topology.h"
 #include "transports/base/transport_kind.h"
@@ -53,16 +54,66 @@ TransportKind kind_of(const plugin::Plugin& outside) {
   TransportKind kind;
   kind.name = outside.table.name;
   kind.reach = static_cast<Reach>(outside.table.reach);
+  kind.needs_topology = kind.reach != Reach::kNetwork;
   kind.make = [outside](const TransportRequest& request) {
     return plugin::make_plugged(outside, request);
   };
   return kind;
 }
 
-// A transport of this build or from outside.
+// Longest segment within hosts, beside a transport between hosts that takes longer ones: on long
+// fat networks all channels of a schedule carry segments of that length. Shorter ones use as much
+// memory as before, since pages are allocated at their first use.
+constexpr std::size_t kLocalSegment = std::size_t{256} << 10;
+
+std::unique_ptr<Transport> make_parts(const TransportKind& local, const TransportKind& remote,
+                                      const TransportRequest& request) {
+  TransportRequest within = request;
+  TransportRequest between = request;
+  within.store = prefixed(request.store, "local/");
+  between.store = prefixed(request.store, "remote/");
+  if (request.segment_bytes == 0) within.segment_bytes = kLocalSegment;
+  const auto topology = topology_of(request);
+  const auto& hosts = topology->hosts;
+  for (const int host : hosts) {
+    within.peers.push_back(host == hosts[static_cast<std::size_t>(request.rank)]);
+    between.peers.push_back(!within.peers.back());
+  }
+  auto part = local.make(within);
+  return make_mixed(std::move(part), remote.make(between), within.peers);
+}
+
+// `local` within each host, `remote` between hosts.
+TransportKind mixed(const TransportKind& local, const TransportKind& remote) {
+  TransportKind kind;
+  kind.name = fmt::format("{}+{}", local.name, remote.name);
+  kind.needs_topology = true;
+  kind.check_settings = remote.check_settings;
+  kind.why_unusable = [local, remote]() -> std::string {
+    for (const TransportKind& part : {local, remote}) {
+      if (const std::string why = part.why_unusable == nullptr ? "" : part.why_unusable();
+          !why.empty())
+        return fmt::format("{}: {}", part.name, why);
+    }
+    return "";
+  };
+  kind.make = [local, remote](const TransportRequest& request) {
+    return make_parts(local, remote, request);
+  };
+  return kind;
+}
+
+// A transport of this build, or from outside, or two joined by "+".
 std::optional<TransportKind> find_kind(const std::vector<TransportKind>& kinds,
                                        std::string_view name) {
   if (const TransportKind* kind = find(kinds, name)) return *kind;
+  const std::size_t plus = name.find('+');
+  const TransportKind* const local = find(kinds, name.substr(0, plus));
+  if (plus != std::string_view::npos && local != nullptr && local->can_leave_out) {
+    const auto remote = find_kind(kinds, name.substr(plus + 1));
+    if (!remote || remote->reach != Reach::kNetwork) return std::nullopt;
+    return mixed(*local, *remote);
+  }
   if (const auto outside = plugin::find(name)) return kind_of(*outside);
   return std::nullopt;
 }
@@ -79,7 +130,7 @@ std::string usable_names(const std::vector<TransportKind>& kinds) {
   std::string names = " ";
   for (const auto& kind : kinds) {
     if (kind.is_for_auto && (kind.why_unusable == nullptr || kind.why_unusable().empty()))
-      names += std::string(kind.name) + " ";
+      names += kind.name + " ";
     if (kind.why_unusable == nullptr && kind.reach == Reach::kNetwork) break;
   }
   return names;
@@ -121,13 +172,17 @@ std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
 // The transport of "auto". `why_staged`: why it does not serve the ranks' devices, though a
 // transport of this build reaches them.
 struct Choice {
-  const TransportKind* kind = nullptr;
+  TransportKind kind;
   std::string why_staged = {};
 };
 
+bool has_neighbours(const std::vector<int>& hosts) {
+  return std::ranges::any_of(hosts,
+                             [&hosts](int host) { return std::ranges::count(hosts, host) > 1; });
+}
+
 Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& request) {
-  const auto placement =
-      find_topology(*request.store, request.rank, request.size, request.deadline, request.host_id);
+  const Topology& placement = *request.topology;
   const bool has_devices = std::ranges::any_of(
       request.devices, [](const std::string& device) { return !device.empty(); });
   Choice choice;
@@ -135,19 +190,26 @@ Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& r
     const bool reaches = kind.reach >= needed_reach(placement);
     if (!has_devices || !reaches || kind.why_not_serving == nullptr) continue;
     const std::string why = kind.why_not_serving(request);
-    if (why.empty()) return {&kind};
+    if (why.empty()) return {kind};
     if (choice.why_staged.empty()) choice.why_staged = why;
   }
   const auto usable =
       exchange(*request.store, request.rank, request.size, "usable", usable_names(kinds),
                request.deadline, "say which transports they can use");
+  const TransportKind* local = nullptr;  // within each host, if none of its reach joins all
   for (const auto& kind : kinds) {
     const std::string word = fmt::format(" {} ", kind.name);
     const bool all_can = std::all_of(
         usable.begin(), usable.end(),
         [&word](const std::string& names) { return names.find(word) != std::string::npos; });
-    choice.kind = &kind;
-    if (all_can && kind.reach >= needed_reach(placement)) return choice;
+    if (!all_can) continue;
+    if (kind.reach < needed_reach(placement)) {
+      if (kind.can_leave_out && local == nullptr) local = &kind;
+      continue;
+    }
+    const bool is_mixed = local != nullptr && has_neighbours(placement.hosts);
+    choice.kind = is_mixed ? mixed(*local, kind) : kind;
+    return choice;
   }
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               fmt::format("rank {}: no transport reaches all {} ranks; this rank has:{}",
@@ -227,8 +289,14 @@ std::unique_ptr<Transport> make_for_device(const TransportKind& kind,
 
 }  // namespace
 
-std::vector<std::string_view> transport_names() {
-  std::vector<std::string_view> names;
+std::shared_ptr<const Topology> topology_of(const TransportRequest& request) {
+  if (request.topology) return request.topology;
+  return std::make_shared<const Topology>(
+      find_topology(*request.store, request.rank, request.size, request.deadline, request.host_id));
+}
+
+std::vector<std::string> transport_names() {
+  std::vector<std::string> names;
   for (const auto& kind : transport_kinds()) names.push_back(kind.name);
   return names;
 }
@@ -237,8 +305,7 @@ std::vector<TransportFact> transport_facts() {
   constexpr const char* kReaches[] = {"threads of a process", "processes of a host", "any host"};
   std::vector<TransportFact> facts;
   for (const auto& kind : transport_kinds()) {
-    TransportFact fact{
-        std::string(kind.name), kReaches[static_cast<std::size_t>(kind.reach)], {}, {}};
+    TransportFact fact{kind.name, kReaches[static_cast<std::size_t>(kind.reach)], {}, {}};
     if (kind.why_unusable != nullptr) fact.why_unusable = kind.why_unusable();
     if (kind.ways != nullptr && fact.why_unusable.empty()) fact.ways = kind.ways();
     facts.push_back(std::move(fact));
@@ -257,9 +324,10 @@ std::string resolve_transport(std::string_view name) {
     throw std::invalid_argument(
         fmt::format("{}{}", is_from_environment ? "KOLO_TRANSPORT: " : "", error.what()));
   }
+  if (const auto kind = find_kind(kinds, name); kind && kind->check_settings != nullptr)
+    kind->check_settings(settings);
   for (const auto& kind : kinds) {
-    if (kind.check_settings != nullptr && (name == "auto" || name == kind.name))
-      kind.check_settings(settings);
+    if (name == "auto" && kind.check_settings != nullptr) kind.check_settings(settings);
   }
   return std::string(name);
 }
@@ -272,7 +340,9 @@ std::string why_unusable(std::string_view name) {
 std::unique_ptr<Transport> make_beneath(std::string_view above, const TransportRequest& request) {
   auto kinds = transport_kinds();
   std::erase_if(kinds, [above](const TransportKind& kind) { return kind.name == above; });
-  return make_or_tell_why(*choose(kinds, request).kind, request);
+  TransportRequest complete = request;
+  complete.topology = topology_of(request);
+  return make_or_tell_why(choose(kinds, complete).kind, complete);
 }
 
 bool joins_processes(std::string_view name) {
@@ -301,16 +371,18 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
       std::string_view(resolved).substr(std::min(resolved.find('?'), resolved.size()));
   agree_on(kind ? fmt::format("{}{}", kind->name, options) : resolved, kind ? &*kind : nullptr,
            complete);
+  if (!kind || kind->needs_topology || !complete.shape.empty())
+    complete.topology = topology_of(complete);
   if (kind) return make_for_device(*kind, complete);
   const Choice chosen = choose(kinds, complete);
   try {
-    return make_for_device(*chosen.kind, complete, chosen.why_staged);
+    return make_for_device(chosen.kind, complete, chosen.why_staged);
   } catch (const RefusedByAll& refused) {
-    if (chosen.kind->why_not_serving == nullptr) throw;
+    if (chosen.kind.why_not_serving == nullptr) throw;
     TransportRequest instead = complete;
     instead.store = prefixed(complete.store, "staged/");
     instead.devices.clear();
-    return make_for_device(*choose(kinds, instead).kind, instead, refused.what());
+    return make_for_device(choose(kinds, instead).kind, instead, refused.what());
   }
 }
 

@@ -13,6 +13,8 @@
 
 namespace kolo {
 
+struct Topology;
+
 namespace cuda {
 class Driver;
 }
@@ -43,10 +45,19 @@ struct TransportRequest {
   // Topology; empty: none has one.
   std::optional<DeviceRequest> device = {};  // this rank's
   std::vector<std::string> devices = {};
+  // With this `host_id`; null: make_transport() finds it if it is needed.
+  std::shared_ptr<const Topology> topology = nullptr;
+  // By rank: whether the transport connects it with this one. Other ranks take part in the making,
+  // but may be out of reach. Empty: all.
+  std::vector<bool> peers = {};
+
+  bool has_peer(int peer) const {
+    return peer != rank && (peers.empty() || peers[static_cast<std::size_t>(peer)]);
+  }
 };
 
 // Names of the transports compiled in, in order of preference on one host.
-std::vector<std::string_view> transport_names();
+std::vector<std::string> transport_names();
 
 // Description of a transport of this build, for choosing one.
 struct TransportFact {
@@ -70,9 +81,11 @@ std::string why_unusable(std::string_view name);
 bool joins_processes(std::string_view name);
 
 // Makes the transport `name` for this rank; collective over all ranks of the request. "auto" takes
-// the best one that all ranks can use. std::invalid_argument for an unknown name, listing the known
-// ones. Error kMismatch if ranks ask for different transports or shapes. Error kUnavailable if the
-// ranks are on different (maybe simulated) hosts and the transport joins only one host.
+// the best one that all ranks can use. On several hosts with several ranks this is one within each
+// host and one between them. Its name is "shm+tcp", and it may be asked for by this name, too.
+// std::invalid_argument for an unknown name, listing the known ones. Error kMismatch if ranks ask
+// for different transports or shapes. Error kUnavailable if the ranks are on different (maybe
+// simulated) hosts and the transport joins only one host.
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request);
 
 }  // namespace kolo

@@ -301,6 +301,8 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual std::string_view name() const = 0;
+  // The transport that carries the data of the channel to `peer`, if this one is made of several.
+  virtual std::string_view name_to(int /*peer*/) const { return name(); }
   virtual int rank() const = 0;
   virtual int size() const = 0;
 

@@ -189,7 +189,9 @@ void take_transport(int launched, Arguments& result) {
   require_settings(result);
   const std::string& name = result.transport;
   const auto names = transport_names();
-  if (name != "auto" && !is_from_outside(name) && std::ranges::find(names, name) == names.end())
+  const bool is_mixed = name.find('+') != std::string::npos;  // checked when it is resolved
+  if (name != "auto" && !is_mixed && !is_from_outside(name) &&
+      std::ranges::find(names, name) == names.end())
     refuse_transport(name, result.command);
   result.transport = resolve_transport(result.transport);
   if (launched == 0) require_usable(result.transport);  // else the launching process has checked it

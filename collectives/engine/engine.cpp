@@ -162,6 +162,7 @@ void Engine::connect(Deadline deadline) {
   request.local_ranks = placement_.local_ranks;
   request.host_id = host_id;
   request.devices = placement_.devices;
+  request.topology = std::make_shared<const Topology>(placement_);
   if (streams_) request.device = streams_->request();
   transport_ = make_transport(options_.transport, request);
   try {
@@ -175,12 +176,22 @@ void Engine::connect(Deadline deadline) {
     channels_.push_back(peer == rank_ ? nullptr : &transport_->channel(peer));
   }
   plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts, placement_.cache_bytes);
+  agree_on_limits(deadline);
   join_devices();
   messages_.resize(2 * channels_.size());
   last_messages_.resize(messages_.size());
   queued_messages_.resize(messages_.size());
   running_.reserve(messages_.size());
   waits_.resize(channels_.size() + 1);
+}
+
+// Channels differ between ranks on several hosts, or if a shape treats pairs differently.
+void Engine::agree_on_limits(Deadline deadline) {
+  if (placement_.is_one_host && read_settings().shape.empty()) return;
+  store_->set(fmt::format("limits/{}", rank_), plans_->limits());
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) plans_->respect(store_->get(fmt::format("limits/{}", peer), deadline));
+  }
 }
 
 Engine::~Engine() { close(); }

@@ -148,6 +148,7 @@ class Engine {
   void start_progress_thread();
   void meet(Store& store);
   void connect(Deadline deadline);
+  void agree_on_limits(Deadline deadline);
   PlannerInputs situation() const;
   void plan_streams(const Costs& costs);
   void agree_on_planner(Store& job, Deadline deadline);

@@ -77,17 +77,19 @@ Error Engine::timed_out(const Operation& operation) const {
   const Deadline until = wait_graph_deadline(*store_);
   const int last = find_stalled_rank(*store_, rank_, size_, awaited, until);
   std::string channel;
+  std::string_view transport = transport_->name();
   if (awaited != kNobody) {
+    transport = transport_->name_to(awaited);
     const Channel& to = *channels_[static_cast<std::size_t>(awaited)];
     channel = to.why_unconnected();
     if (channel.empty()) channel = to.under_way();
   }
   return {ErrorCode::kDeadline, last,
           fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_,
-                      host_, describe_wait(operation), transport_->name(),
-                      seconds(operation.timeout), to_string(header.collective), header.sequence,
-                      describe_location(operation), wait_chain_text(awaited, last), channel,
-                      channel.empty() ? "" : "; ", diagnose_timeout(operation, last, until))};
+                      host_, describe_wait(operation), transport, seconds(operation.timeout),
+                      to_string(header.collective), header.sequence, describe_location(operation),
+                      wait_chain_text(awaited, last), channel, channel.empty() ? "" : "; ",
+                      diagnose_timeout(operation, last, until))};
 }
 
 // Makes this rank's error of an exception that was thrown while `operation` ran.

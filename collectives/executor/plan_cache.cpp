@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 
 #include "collectives/algorithms/algorithm_table.h"
 #include "collectives/server_plan.h"
 #include "transports/base/staged.h"
+#include "transports/error.h"
 
 namespace kolo {
 namespace {
@@ -63,19 +65,42 @@ PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<con
   for (const Channel* channel : channels) {
     if (channel == nullptr) continue;
     const Capabilities& can = channel->capabilities();
-    can_answer_ = can_answer_ && can.can_answer;
     if (is_first) {
       segments_ = SegmentRule::of(can);
       credit_ = can.credit_segments;
     }
-    const SegmentRule theirs = SegmentRule::of(can);
-    segments_.preferred = std::min(segments_.preferred, theirs.preferred);
-    segments_.longest = std::min(segments_.longest, theirs.longest);
-    segments_.shortest = std::max(segments_.shortest, theirs.shortest);
-    segments_.straight = std::min(segments_.straight, theirs.straight);
-    credit_ = std::min(credit_, can.credit_segments);
+    respect(SegmentRule::of(can), can.credit_segments, can.can_answer);
     is_first = false;
   }
+}
+
+void PlanCache::respect(const SegmentRule& theirs, int credit, bool can_answer) {
+  can_answer_ = can_answer_ && can_answer;
+  segments_.preferred = std::min(segments_.preferred, theirs.preferred);
+  segments_.longest = std::min(segments_.longest, theirs.longest);
+  segments_.shortest = std::max(segments_.shortest, theirs.shortest);
+  segments_.straight = std::min(segments_.straight, theirs.straight);
+  credit_ = std::min(credit_, credit);
+}
+
+std::string PlanCache::limits() const {
+  return fmt::format("{} {} {} {} {} {:d}", segments_.preferred, segments_.longest,
+                     segments_.shortest, segments_.straight, credit_, can_answer_);
+}
+
+void PlanCache::respect(const std::string& limits) {
+  std::istringstream words(limits);
+  SegmentRule theirs;
+  int credit = 0;
+  bool can_answer = false;
+  words >> theirs.preferred >> theirs.longest >> theirs.shortest >> theirs.straight >> credit >>
+      can_answer;
+  if (!words || credit < 1 || theirs.longest < kSegmentAlignment) {
+    throw Error(ErrorCode::kProtocol, kNoPeer,
+                "a rank published unreadable limits of its channels: does it run a different "
+                "version of kolo?");
+  }
+  respect(theirs, credit, can_answer);
 }
 
 bool PlanCache::answers(const Key& key) const {

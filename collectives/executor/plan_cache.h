@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -72,6 +73,12 @@ class PlanCache {
   // long as streams accept.
   void suit_devices(bool is_one_with_host);
 
+  // The limits of this rank's channels as a text, and how other ranks' limits are respected. On
+  // several hosts the channels of the ranks differ, but all ranks must plan alike. Error kProtocol
+  // if the text is unreadable.
+  std::string limits() const;
+  void respect(const std::string& limits);
+
   const SegmentRule& segments() const { return segments_; }
   void suit(const Costs& costs) { segments_ = segments_.suited_to(costs); }
   bool can_answer() const { return can_answer_; }  // all channels can
@@ -95,6 +102,7 @@ class PlanCache {
   };
 
   bool answers(const Key& key) const;
+  void respect(const SegmentRule& segments, int credit, bool can_answer);
 
   int rank_;
   std::span<Channel* const> channels_;

@@ -178,7 +178,7 @@ Error timed_out(Probing& request, int peer) {
           fmt::format(
               "rank {}: measuring the channel to rank {} ({}) did not end in {:.1f} s; {}{}{}is "
               "rank {} alive? Busy or slow machines need a longer timeout",
-              request.rank, peer, request.transport->name(),
+              request.rank, peer, request.transport->name_to(peer),
               std::chrono::duration<double>(Clock::now() - request.begin).count(),
               wait_chain_text(peer, last), channel, channel.empty() ? "" : "; ", last)};
 }

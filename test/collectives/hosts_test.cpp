@@ -1,6 +1,6 @@
-// Several hosts simulated on one machine: communicators know the hosts of the ranks, hierarchical
-// algorithms give right results over the network, and they send no more bytes between hosts than
-// their formulas say.
+// Several hosts simulated on one machine: communicators know the hosts of the ranks and take the
+// best transport of each pair, hierarchical algorithms give right results, and they send no more
+// bytes between hosts than their formulas say.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -108,10 +108,38 @@ TEST_CASE("hierarchical algorithms give right results between hosts of all shape
   for (const std::size_t count : {std::size_t{0}, hosts.size() - 1, std::size_t{5000}}) {
     run_on(hosts, [&](Communicator& world) {
       expect(hosts_of(world) == hosts, "hosts");
-      expect(world.transport() == "tcp", "auto chooses the network");
+      const bool has_neighbours = hosts != Hosts{0, 1, 2};
+      expect(world.transport() == (has_neighbours ? "shm+tcp" : "tcp"),
+             "auto chooses shared memory within a host and the network between hosts");
       run_all(world, count, static_cast<int>(hosts.size()) / 2);
     });
   }
+}
+
+TEST_CASE("every algorithm gives the same sums where some pairs share memory and some do not") {
+  const auto hosts = GENERATE(Hosts{0, 0, 1, 1}, Hosts{0, 1, 1, 1, 0}, Hosts{0, 0, 0, 1});
+  const int size = static_cast<int>(hosts.size());
+  run_on(hosts, [&](Communicator& world) {
+    for (const std::string_view name : algorithm_names(Collective::kAllReduce)) {
+      if (name == "recursive_multiplying" && size == 5) continue;
+      for (const std::size_t count : {std::size_t{3}, std::size_t{5000}}) {
+        Integers data = data_of(world.rank(), count);
+        world.all_reduce({data.data(), count, kType}, ReduceOp::kSum, {.algorithm = name});
+        expect(data == sum_of(size, count), name);
+      }
+    }
+    Integers planned = data_of(world.rank(), 70'000);  // the planner's choice is every rank's
+    world.all_reduce({planned.data(), planned.size(), kType}, ReduceOp::kSum);
+    expect(planned == sum_of(size, planned.size()), "the planner's choice");
+    const int next = (world.rank() + 1) % size;
+    const int last = (world.rank() + size - 1) % size;
+    Integers came(3000);
+    const Integers mine = data_of(world.rank(), 3000);
+    auto sent = world.send_async(mine, next);
+    world.receive(came, last);
+    sent.wait();
+    expect(came == data_of(last, 3000), "messages");
+  });
 }
 
 TEST_CASE("averages of 16-bit floats have the same bits on all ranks of all hosts") {
@@ -197,7 +225,7 @@ TEST_CASE("processes on two simulated hosts reduce over the network") {
   for (const ProcessOutcome& outcome : outcomes) {
     INFO(outcome.output);
     CHECK(outcome.exit_code == 0);
-    CHECK(outcome.output == "over tcp on hosts 0 0 1 1: " + bytes + " bytes to other hosts\n");
+    CHECK(outcome.output == "over shm+tcp on hosts 0 0 1 1: " + bytes + " bytes to other hosts\n");
   }
 }
 

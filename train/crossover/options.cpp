@@ -66,8 +66,9 @@ CrossoverOptions parse_crossover(const std::vector<std::string>& arguments) {
   app.add_option("--bytes", bytes, fmt::format("size of the gradients [{}]", kUsualBytes))
       ->check(why_no_size);
   app.add_option("--shape", o.shape, "simulated network, as 1Gbit,1ms [KOLO_SHAPE]");
-  app.add_option("--transport", o.transport,
-                 "auto, a transport of this build, or the path of a library (./libx.so) [auto]");
+  app.add_option(
+      "--transport", o.transport,
+      "auto, a transport of this build, two as shm+tcp, or a library (./libx.so) [auto]");
   app.add_option("--report", o.report, "folder for report.json, report.md and the plot [none]")
       ->check(nonempty_text("a folder"));
   o.help = parse_flags(app, arguments);

@@ -21,11 +21,11 @@ std::span<const DisabledTransport> disabled_transports() {
   return std::span(kLeftOut).first(std::size(kLeftOut) - 1);
 }
 
-std::string refusal_of(std::string_view name, std::span<const std::string_view> names,
+std::string refusal_of(std::string_view name, std::span<const std::string> names,
                        std::span<const DisabledTransport> left_out) {
   const std::string others = fmt::format(
-      "this build has {} (or auto, or the path of a library, which has a slash: "
-      "./libx.so)",
+      "this build has {} (or auto, or two joined by +, as shm+tcp, or the path of a library, which "
+      "has a slash: ./libx.so)",
       fmt::join(names, ", "));
   const auto row = std::ranges::find(left_out, name, &DisabledTransport::name);
   if (row == left_out.end()) return fmt::format("unknown transport '{}': {}", name, others);

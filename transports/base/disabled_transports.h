@@ -17,7 +17,7 @@ struct DisabledTransport {
 std::span<const DisabledTransport> disabled_transports();
 
 // Error text for a request of the transport `name`, which is not in `names`, those of this build.
-std::string refusal_of(std::string_view name, std::span<const std::string_view> names,
+std::string refusal_of(std::string_view name, std::span<const std::string> names,
                        std::span<const DisabledTransport> left_out);
 
 }  // namespace kolo

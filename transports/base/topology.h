@@ -1,9 +1,16 @@
 // Topology of a job: which ranks share a host or a process, and the cores and cache of this host.
+//
+// Ranks of different processes are of one machine if they reach each other's unix sockets. Each
+// rank listens under a random name and tries the ranks before it in turn; on another machine, or in
+// another network namespace, the name does not exist. So equal host names, or equal identities of
+// cloned virtual machines, mislead no rank.
 #pragma once
 
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "transports/rendezvous.h"
@@ -29,9 +36,12 @@ Topology find_topology(Store& store, int rank, int size, Deadline deadline,
                        std::string_view host_id = {}, std::string_view device = {});
 
 // The two halves of find_topology(): the text that a rank publishes, and the topology from all
-// texts.
-std::string describe_location(std::string_view host_id = {}, std::string_view device = {});
-Topology topology_from(const std::vector<std::string>& places, int rank);
+// texts. `listener`: the name of this rank's unix socket; empty: none. `machines`: for each rank
+// the first rank of its machine; empty: as the places say.
+std::string describe_location(std::string_view host_id = {}, std::string_view device = {},
+                              std::string_view listener = {});
+Topology topology_from(const std::vector<std::string>& places, int rank,
+                       std::span<const int> machines = {});
 
 // Compares `size` with the size of the first rank of the job that called this. Error kMismatch
 // names both if they differ. It waits for no other rank, and for the first one only a moment.

@@ -27,18 +27,18 @@ class RefusedByAll : public Error {
 };
 
 struct TransportKind {
-  std::string_view name;
+  std::string name;
   Reach reach = Reach::kNetwork;
 
   // Why this machine cannot run it ("memfd_create: Function not implemented"); empty: it can.
   // "auto" asks every rank. Null: every machine can.
-  std::string (*why_unusable)() = nullptr;
+  std::function<std::string()> why_unusable = nullptr;
 
   std::function<std::unique_ptr<Transport>(const TransportRequest& request)> make;
 
   // std::invalid_argument, with the variable, if this machine does not support a setting. Null:
   // nothing to check.
-  void (*check_settings)(const Settings& settings) = nullptr;
+  std::function<void(const Settings& settings)> check_settings = nullptr;
 
   // What can carry its data on this machine, if a setting chooses among several (providers). Null:
   // no choice.
@@ -49,9 +49,19 @@ struct TransportKind {
   // serves them, or `make` throws RefusedByAll, "auto" stages device memory over another one.
   std::string (*why_not_serving)(const TransportRequest& request) = nullptr;
 
+  // Whether `make` uses topology_of().
+  bool needs_topology = false;
+
   // Whether "auto" may select it (and asks why_unusable). False: only by name.
   bool is_for_auto = true;
+
+  // Whether it can leave out ranks that are out of its reach (TransportRequest::peers), and so join
+  // the ranks of each host beside a transport between hosts.
+  bool can_leave_out = false;
 };
+
+// The request's topology, or the one that this call finds. Collective, once per store.
+std::shared_ptr<const Topology> topology_of(const TransportRequest& request);
 
 // Makes the transport of "auto" for the ranks of the request, without `above`, and ignores
 // KOLO_TRANSPORT. For a transport that leaves a part of its work to another one. It has no

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "transports/base/topology.h"
+#include "transports/base/transport_kind.h"
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
 #include "transports/decorators/trace.h"
@@ -23,8 +24,7 @@ constexpr std::size_t kLongestSegment = std::size_t{8} << 20;
 ShapeSurroundings find_surroundings(const TransportRequest& request) {
   const auto store = prefixed(request.store, "shape/");
   ShapeSurroundings surroundings;
-  surroundings.hosts =
-      find_topology(*store, request.rank, request.size, request.deadline, request.host_id).hosts;
+  surroundings.hosts = topology_of(request)->hosts;
   if (request.segment_bytes == 0) surroundings.longest_segment_bytes = kLongestSegment;
   const std::string own = posix::clock_identity();
   for (const std::string& host : exchange(*store, request.rank, request.size, "clock", own,

@@ -74,6 +74,7 @@ class ForwardingTransport : public Transport {
       : inner_(std::move(inner)), channels_(static_cast<std::size_t>(inner_->size())) {}
 
   std::string_view name() const override { return inner_->name(); }
+  std::string_view name_to(int peer) const override { return inner_->name_to(peer); }
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
 

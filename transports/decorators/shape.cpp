@@ -39,6 +39,10 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
   }
 
   std::string_view name() const override { return name_; }
+  std::string_view name_to(int peer) const override {
+    const std::string_view below = inner_->name_to(peer);
+    return below == inner_->name() ? name_ : below;
+  }
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
 

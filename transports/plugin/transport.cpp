@@ -7,6 +7,7 @@
 #include "transports/base/adapter.h"
 #include "transports/base/check.h"
 #include "transports/base/topology.h"
+#include "transports/base/transport_kind.h"
 #include "transports/error.h"
 #include "transports/plugin/plain.h"
 #include "transports/plugin/status.h"
@@ -87,9 +88,8 @@ std::string_view what_joins(int reach) {
 void require_reach(const Plugin& plugin, const TransportRequest& request) {
   const int reach = plugin.table.reach;
   if (reach == KOLO_NETWORK) return;
-  const Topology placement =
-      find_topology(*request.store, request.rank, request.size, request.deadline, request.host_id);
-  if (reach == KOLO_PROCESS ? placement.is_one_process : placement.is_one_host) return;
+  const auto placement = topology_of(request);
+  if (reach == KOLO_PROCESS ? placement->is_one_process : placement->is_one_host) return;
   throw Error(
       ErrorCode::kUnavailable, kNoPeer,
       fmt::format("rank {}: {} connects only {}, and these {} ranks are farther apart: choose "

@@ -73,17 +73,18 @@ Message receive(int socket, std::span<std::byte> into, Take take) {
 
 }  // namespace
 
-UnixListener::UnixListener(int backlog) : descriptor_(make_socket()) {
-  // bind() with only the family asks the kernel for a free abstract name.
+UnixListener::UnixListener(int backlog, std::string_view name) : descriptor_(make_socket()) {
+  // Abstract names begin with a zero byte. bind() with only the family asks for a free one.
+  constexpr std::size_t before = offsetof(sockaddr_un, sun_path) + 1;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(descriptor_.get(), generic, sizeof address.sun_family) != 0)
+  const std::size_t bytes = name.empty() ? sizeof address.sun_family : before + name.size();
+  if (::bind(descriptor_.get(), generic, static_cast<socklen_t>(bytes)) != 0)
     throw_system("binding a unix socket");
   socklen_t length = sizeof address;
   if (::getsockname(descriptor_.get(), generic, &length) != 0) throw_system("naming a unix socket");
-  const std::size_t before =
-      offsetof(sockaddr_un, sun_path) + 1;  // abstract names begin with a zero byte
   name_.assign(address.sun_path + 1, length - before);
   if (::listen(descriptor_.get(), backlog) != 0) throw_system("listening on a unix socket");
 }

@@ -6,15 +6,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "transports/posix/descriptor.h"
 
 namespace kolo::posix {
 
-// Listener under a free name that the kernel chooses.
+// Listener under an abstract name. Without a name the kernel chooses a free one, which a listener
+// in another network namespace may have as well.
 class UnixListener {
  public:
-  explicit UnixListener(int backlog);
+  explicit UnixListener(int backlog, std::string_view name = {});
 
   // Name to connect to; printable.
   const std::string& name() const { return name_; }

@@ -66,7 +66,7 @@ Listener::Listener(const TransportRequest& request, const Layout& layout, bool h
     watch_.add(listener_->descriptor(), EPOLLIN | EPOLLET, static_cast<std::uint64_t>(size_));
   }
   publish(request, why_not);
-  check_addresses();
+  check_addresses(request);
 }
 
 void Listener::publish(const TransportRequest& request, const std::string& why_not) {
@@ -84,14 +84,16 @@ void Listener::publish(const TransportRequest& request, const std::string& why_n
     addresses_.push_back(address_from_text(texts[index_of(peer)], peer));
 }
 
-// All ranks check the same addresses, so all of them fail or none.
-void Listener::check_addresses() const {
+// Without ranks left out, all ranks check the same addresses, so all of them fail or none. Ranks
+// that are named as peers were found to be of this host in another way.
+void Listener::check_addresses(const TransportRequest& request) const {
   const auto fail = [this](ErrorCode code, int peer, const std::string& what) {
     throw Error(code, peer, fmt::format("rank {}: {} {}", rank_, name_of(peer), what));
   };
   for (int peer = 0; peer < size_; ++peer) {
     const EndpointAddress& address = address_of(peer);
-    if (address.host != own_.host) {
+    if (peer != rank_ && !request.has_peer(peer)) continue;
+    if (request.peers.empty() && address.host != own_.host) {
       fail(ErrorCode::kUnavailable, peer,
            fmt::format(
                "is on a different host or in a different network namespace ({}, here {}): shm "
@@ -193,7 +195,7 @@ posix::PendingConnections::Handlers Listener::house() {
 }
 
 bool Listener::is_for_this_rank(const Hello& hello) const {
-  return hello.rank >= 0 && hello.rank < size_ && hello.rank != rank_ &&
+  return hello.rank >= 0 && hello.rank < size_ && channels_[index_of(hello.rank)] != nullptr &&
          hello == hello_for(hello.rank, own_);
 }
 

@@ -85,7 +85,7 @@ class Listener final : public Connector {
   std::string name_of(int peer) const;
 
   void publish(const TransportRequest& request, const std::string& why_not);
-  void check_addresses() const;
+  void check_addresses(const TransportRequest& request) const;
   void hear_all();
   void accept_all();
   void require_room() const;

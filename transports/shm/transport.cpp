@@ -40,7 +40,7 @@ class ShmTransport final : public Transport {
         listener_(request, layout, settings.has_remote_barriers, watch_) {
     links_.resize(static_cast<std::size_t>(size_));
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer == rank_) continue;
+      if (!request.has_peer(peer)) continue;
       Link& link = link_to(peer);
       link.channel = std::make_unique<ShmChannel>(listener_.pair_with(peer), listener_, holding_,
                                                   *regions_, settings.single_copy_bytes);
@@ -58,7 +58,7 @@ class ShmTransport final : public Transport {
   int size() const override { return size_; }
 
   Channel& channel(int peer) override {
-    check(peer >= 0 && peer < size_ && peer != rank_, "shm: no channel to this rank");
+    check(peer >= 0 && peer < size_ && link_to(peer).channel, "shm: no channel to this rank");
     return *link_to(peer).channel;
   }
 
@@ -203,6 +203,10 @@ std::unique_ptr<Transport> make_shm(const TransportRequest& request, const ShmSe
   return std::make_unique<ShmTransport>(request, layout, settings);
 }
 
-TransportKind shm_transport() { return {"shm", Reach::kHost, posix::why_no_shared_memory, make}; }
+TransportKind shm_transport() {
+  TransportKind kind{"shm", Reach::kHost, posix::why_no_shared_memory, make};
+  kind.can_leave_out = true;
+  return kind;
+}
 
 }  // namespace kolo

@@ -236,13 +236,12 @@ bool Listener::hear(UnknownClient& unknown_client) {
 void Listener::greet(UnknownClient& unknown_client) {
   const auto hello = unknown_client.hello.hello();
   if (!hello || hello->token != token() || hello->to != rank_) return;
-  if (hello->from < 0 || hello->from >= size_ || hello->from == rank_) return;
+  if (hello->from < 0 || hello->from >= size_) return;
+  ConnectionOwner* const owner = owners_[static_cast<std::size_t>(hello->from)];
+  if (owner == nullptr) return;  // this rank itself, or a rank that another transport joins
   prepare(unknown_client.socket, hello->from);
   const int socket = unknown_client.socket.get();
-  if (!owners_[static_cast<std::size_t>(hello->from)]->take(unknown_client.socket, &*hello,
-                                                            hello->lane)) {
-    return;
-  }
+  if (!owner->take(unknown_client.socket, &*hello, hello->lane)) return;
   watch_.remove(socket);
   watch_.add(socket, kAnyEvent, static_cast<std::uint64_t>(hello->from));
   for (Call& call : calls_) {

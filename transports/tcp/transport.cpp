@@ -43,7 +43,7 @@ class TcpTransport final : public Transport {
       : rank_(request.rank), size_(request.size), listener_(request, settings, epoll_) {
     for (int peer = 0; peer < size_; ++peer) {
       channels_.push_back(nullptr);
-      if (peer == rank_) continue;
+      if (!request.has_peer(peer)) continue;
       if (settings.lanes > 1) {
         channels_.back() =
             std::make_unique<tcp::LanesChannel>(listener_, peer, settings.segment_bytes,
@@ -66,7 +66,8 @@ class TcpTransport final : public Transport {
   int size() const override { return size_; }
 
   Channel& channel(int peer) override {
-    check(peer >= 0 && peer < size_ && peer != rank_, "no channel to this rank");
+    check(peer >= 0 && peer < size_ && channels_[static_cast<std::size_t>(peer)],
+          "no channel to this rank");
     return *channels_[static_cast<std::size_t>(peer)];
   }
 

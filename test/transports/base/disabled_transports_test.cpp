@@ -12,7 +12,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kNames = {"inproc", "tcp"};
+const std::array<std::string, 2> kNames = {"inproc", "tcp"};
 constexpr std::array<DisabledTransport, 2> kLeftOut = {
     {{"pigeon", "pigeon.h was not found", "install libpigeon-dev, then configure and build again"},
      {"drum", "KOLO_WITHOUT names it", "take it out of KOLO_WITHOUT"}}};
@@ -25,7 +25,7 @@ TEST_CASE(
   CHECK(refusal_of("pigeon", kNames, kLeftOut) ==
         "transport 'pigeon' is not in this build, as pigeon.h was not found: install "
         "libpigeon-dev, then configure and build again; this build has inproc, tcp (or auto, or "
-        "the path of a library, which has a slash: ./libx.so)");
+        "two joined by +, as shm+tcp, or the path of a library, which has a slash: ./libx.so)");
   CHECK_THAT(refusal_of("drum", kNames, kLeftOut),
              StartsWith("transport 'drum' is not in this build, as KOLO_WITHOUT names it: take"));
 }

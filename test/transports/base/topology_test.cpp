@@ -98,6 +98,24 @@ TEST_CASE("two machines with one host name are two hosts") {
   CHECK(two.local_ranks == 1);
 }
 
+TEST_CASE("ranks that do not reach each other are on two machines, whatever their names say") {
+  CHECK(topology_from({kHere, kSibling, kHere}, 0, Hosts{0, 1, 0}).hosts == Hosts{0, 1, 0});
+  CHECK(topology_from({kHere, kAway}, 1, Hosts{0, 0}).is_one_host);
+  const auto topology_beside = [](const std::string& machine) {
+    const auto store = make_local_store();
+    std::string place = describe_location("", "", "kolo-no-such-listener");
+    const std::size_t line = place.find('\n') + 1;  // the line of the process
+    place.replace(line, place.find('\n', line) - line, "a clone's");
+    store->set("placement/0", place);
+    store->set("machine/0", machine);
+    return find_topology(*store, 1, 2, Clock::now() + std::chrono::seconds(60));
+  };
+  const Topology apart = topology_beside("0");
+  CHECK((apart.hosts == Hosts{0, 1} && apart.local_ranks == 1 && !apart.is_one_host));
+  for (const char* const text : {"", "2", "-1", "0 ", "one"})
+    CHECK_THROWS_AS(topology_beside(text), Error);
+}
+
 // --- the choice of a transport ---
 
 namespace {
@@ -133,8 +151,33 @@ std::string outcome_of(const std::string& transport, const std::vector<std::stri
 }  // namespace
 
 TEST_CASE("auto uses the network between hosts that are simulated on one machine") {
-  CHECK(outcome_of("auto", {"red", "blue", "red"}) == "tcp");
+  CHECK(outcome_of("auto", {"red", "blue"}) == "tcp");
+  CHECK(outcome_of("auto", {"red", "blue", "red"}) == "shm+tcp");
   CHECK(outcome_of("auto", {"red", "red"}) == "inproc");
+}
+
+TEST_CASE("two transports are joined by name, one within hosts and one between them") {
+  CHECK(outcome_of("shm+tcp", {"red", "blue", "red"}) == "shm+tcp");
+  CHECK(outcome_of("shm+tcp", {"red", "red"}) == "shm+tcp");
+  for (const char* const name : {"tcp+shm", "shm+shm", "inproc+tcp", "shm+", "+tcp", "shm+pigeon"})
+    CHECK_THROWS_WITH(resolve_transport(name), ContainsSubstring("two joined by +, as shm+tcp"));
+}
+
+TEST_CASE("each pair of ranks has the transport that joins it") {
+  const std::shared_ptr<Store> store = make_local_store();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      TransportRequest request{rank, 3, store, Clock::now() + std::chrono::seconds(60), 0, 3};
+      request.host_id = rank == 1 ? "blue" : "red";
+      const auto transport = make_transport("auto", request);
+      for (int peer = 0; peer < 3; ++peer) {
+        if (peer != rank)
+          CHECK(transport->name_to(peer) == (rank == 1 || peer == 1 ? "tcp" : "shm"));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_CASE("a transport that cannot connect two hosts reports this") {

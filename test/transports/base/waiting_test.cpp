@@ -46,8 +46,8 @@ Pair make_pair_of(std::string_view transport, std::shared_ptr<Store> job) {
 }
 
 // The transports of this build that this machine can run.
-std::vector<std::string_view> transports_here() {
-  std::vector<std::string_view> names = transport_names();
+std::vector<std::string> transports_here() {
+  std::vector<std::string> names = transport_names();
   std::erase_if(names, [](std::string_view name) { return !why_unusable(name).empty(); });
   return names;
 }
@@ -68,7 +68,7 @@ TEST_CASE("ranks spin if each has a core, and yield if they share cores") {
 }
 
 TEST_CASE("a wait ends at its deadline, not before and not much after") {
-  for (const auto transport : transports_here()) {
+  for (const auto& transport : transports_here()) {
     for (const auto kind : kKinds) {
       DYNAMIC_SECTION(transport << ", " << to_string(kind)) {
         const auto pair = make_pair_of(transport, make_local_store());
@@ -271,7 +271,7 @@ TEST_CASE("a posted failure ends every wait with the same message") {
 }
 
 TEST_CASE("a segment ends every wait") {
-  for (const auto transport : transports_here()) {
+  for (const auto& transport : transports_here()) {
     for (const auto kind : kKinds) {
       DYNAMIC_SECTION(transport << ", " << to_string(kind)) {
         const auto pair = make_pair_of(transport, make_local_store());

@@ -84,6 +84,18 @@ std::unique_ptr<Transport> make_stormy_ofi(const TransportRequest& request) {
   return make_stormy_over("ofi", request);
 }
 
+std::unique_ptr<Transport> make_mixed_pairs(const TransportRequest& request) {
+  TransportRequest mixed = request;
+  mixed.host_id = "host" + std::to_string(request.rank / 2);
+  return make_transport("shm+tcp", mixed);
+}
+
+std::unique_ptr<Transport> make_mixed_crosswise(const TransportRequest& request) {
+  TransportRequest mixed = request;
+  mixed.host_id = "host" + std::to_string(request.rank % 2);
+  return make_transport("shm+tcp", mixed);
+}
+
 std::unique_ptr<Transport> make_traced_shm(const TransportRequest& request) {
   return make_traced_over("shm", request);
 }

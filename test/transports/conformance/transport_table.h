@@ -39,6 +39,8 @@ std::unique_ptr<Transport> make_stormy_ofi(const TransportRequest& request);
 std::unique_ptr<Transport> make_traced_shm(const TransportRequest& request);
 std::unique_ptr<Transport> make_traced_tcp(const TransportRequest& request);
 std::unique_ptr<Transport> make_traced_ofi(const TransportRequest& request);
+std::unique_ptr<Transport> make_mixed_pairs(const TransportRequest& request);
+std::unique_ptr<Transport> make_mixed_crosswise(const TransportRequest& request);
 std::unique_ptr<Transport> make_played_cuda_ipc(const TransportRequest& request);
 std::unique_ptr<Transport> make_staged_inproc(const TransportRequest& request);
 std::unique_ptr<Transport> make_staged_shm(const TransportRequest& request);
@@ -60,6 +62,9 @@ inline constexpr std::array kTransports = {
     TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
+    // Two transports: ranks 0 and 1 share a host, as do 2 and 3; or even and odd ranks.
+    TransportRow{"shm+tcp, by pairs", true, false, make_mixed_pairs, "shm+tcp"},
+    TransportRow{"shm+tcp, crosswise", false, false, make_mixed_crosswise, "shm+tcp"},
     // With a stream form, whose own clauses are in test/transports/cuda.
     TransportRow{"inproc, staged", true, false, make_staged_inproc, "inproc"},
     TransportRow{"shm, staged", true, false, make_staged_shm, "shm"},
