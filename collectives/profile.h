@@ -39,6 +39,8 @@ struct PeerStatistics {
   // enqueued, even if they have not moved yet. (`channel` counts them too; some transports do so
   // only when they have moved.)
   ChannelStatistics on_streams = {};
+  std::string transport = {};  // that joins the two ranks: "shm", "tcp"; empty for this rank itself
+  std::string address = {};    // of the peer, that the connection uses: "10.0.0.2"
 };
 
 // Sum over all steps of one kind so far. One step here is one segment.

@@ -287,6 +287,10 @@ class Channel {
   // Why a started connection is not complete, for the message of a timeout; empty: no known reason.
   virtual std::string why_unconnected() const { return ""; }
 
+  // The peer's network address of the open connection, for reports: "10.0.0.2". Empty: there is no
+  // connection, or it has no such address.
+  virtual std::string remote_address() const { return ""; }
+
   // Numbers of what is in flight here, for the same message: they show which side stands still.
   // Empty: unknown.
   virtual std::string under_way() const { return ""; }

@@ -170,7 +170,7 @@ void take_launched(const CLI::App& command, int launched, Arguments& result) {
 
 // Throws for a transport that is neither in this build nor a path of a library.
 void refuse_transport(const std::string& name, const std::string& command) {
-  const bool takes_all = command != "explain" && command != "tune";
+  const bool takes_all = command != "explain" && command != "tune" && command != "topology";
   std::vector<std::string> names = {"auto"};
   for (const std::string_view known : transport_names()) names.emplace_back(known);
   if (takes_all) names.emplace_back("all");
@@ -385,6 +385,16 @@ void take_explain(const CLI::App& command, int launched, const RawOptions& typed
   require_sense(result);
 }
 
+void take_topology(const CLI::App& command, int launched, const RawOptions& typed,
+                   Arguments& result) {
+  result.problem.collective = Collective::kMessage;
+  take_typed(typed, result);
+  take_launched(command, launched, result);
+  take_transport(launched, result);
+  require(result.ranks >= 2 && result.ranks <= 1024,
+          fmt::format("--ranks {}: expected 2 to 1024", result.ranks));
+}
+
 void take_tune(const CLI::App& command, int launched, const RawOptions& typed, Arguments& result) {
   require(launched == 0 || !result.tune.points.empty(),
           "tune starts its ranks itself, as many as the grid has: run it without a launcher");
@@ -450,9 +460,12 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   RawOptions typed_of_tune;
   Arguments paired;
   RawOptions typed_of_p2p;
+  Arguments mapped;
+  RawOptions typed_of_topology;
   add_explain(app, explained, typed_of_explain);
   add_tune(app, tuned, typed_of_tune);
   add_p2p(app, paired, typed_of_p2p);
+  add_topology(app, mapped, typed_of_topology);
   require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -468,6 +481,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   if (name == "explain") result = explained;
   if (name == "tune") result = tuned;
   if (name == "p2p") result = paired;
+  if (name == "topology") result = mapped;
   result.command = name;
   require_words(command);
   require_one_kind_of_sizes(command);
@@ -478,6 +492,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   if (name == "explain") take_explain(command, launched, typed_of_explain, result);
   if (name == "tune") take_tune(command, launched, typed_of_tune, result);
   if (name == "p2p") take_p2p(launched, typed_of_p2p, result);
+  if (name == "topology") take_topology(command, launched, typed_of_topology, result);
   if (collective_commands().contains(name)) take_collective(command, launched, typed, result);
   return true;
 }

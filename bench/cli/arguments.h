@@ -18,7 +18,7 @@ namespace kolo::bench {
 // Options of all commands, with their defaults.
 struct Arguments {
   std::string command;  // "allreduce", ..., "p2p", "explain", "tune", "limits", "interpreter",
-                        // "plot", "peers", "transports", "diff", "draw", "timeline"
+                        // "plot", "peers", "transports", "diff", "draw", "timeline", "topology"
   Problem problem;      // without its count
   int ranks = 2;
   std::string transport = "auto";

@@ -197,6 +197,10 @@ void add_timing(CLI::App& command, Arguments& result, RawOptions& typed) {
           "Per size and library, if --iterations is 0; at most 500 iterations (p2p: 2000) per pass")
       ->capture_default_str();
   command.add_flag("--no-check", typed.is_unchecked, "Do not check the results");
+  add_json_and_timeout(command, result, typed);
+}
+
+void add_json_and_timeout(CLI::App& command, Arguments& result, RawOptions& typed) {
   command.add_option("--json", result.json,
                      "Append a JSON line per row to this file; -: standard output");
   command

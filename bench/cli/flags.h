@@ -72,6 +72,7 @@ void add_reproducibility(CLI::App& command, RawOptions& typed);
 void add_form(CLI::App& command, Arguments& result, RawOptions& typed);
 // Options for iterations, time, checks and output.
 void add_timing(CLI::App& command, Arguments& result, RawOptions& typed);
+void add_json_and_timeout(CLI::App& command, Arguments& result, RawOptions& typed);
 
 void require(bool holds, const std::string& message);
 

@@ -64,6 +64,14 @@ void add_explain(CLI::App& app, Arguments& result, RawOptions& typed) {
   add_timing(*command, result, typed);
 }
 
+void add_topology(CLI::App& app, Arguments& result, RawOptions& typed) {
+  CLI::App* command = app.add_subcommand(
+      "topology", "Print the transport, address, latency and bandwidth of every pair of ranks");
+  command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  add_ranks(*command, result);
+  add_json_and_timeout(*command, result, typed);
+}
+
 void add_tune(CLI::App& app, Arguments& result, RawOptions& typed) {
   result.passes = kPassesOfTune;
   result.factor = 16;

@@ -14,6 +14,7 @@ namespace kolo::bench {
 inline constexpr const char* kPointsFlag = "--points";
 
 void add_explain(CLI::App& app, Arguments& result, RawOptions& typed);
+void add_topology(CLI::App& app, Arguments& result, RawOptions& typed);
 void add_tune(CLI::App& app, Arguments& result, RawOptions& typed);
 
 // Call after parsing. std::invalid_argument with one clear message for wrong values. take_explained

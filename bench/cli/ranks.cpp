@@ -15,6 +15,7 @@
 #include "bench/cli/sizes.h"
 #include "bench/commands/explain.h"
 #include "bench/commands/overlap.h"
+#include "bench/commands/topology.h"
 #include "bench/commands/tune.h"
 #include "bench/device/captured_graph.h"
 #include "bench/device/library_on_device.h"
@@ -313,6 +314,12 @@ std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<
   // Other launchers bind their ranks themselves.
   if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
   require_same_arguments(rank, arguments, *store);
+  if (arguments.command == "topology") {
+    state.communicator = connect_kolo(request_of(rank, arguments, store, nullptr));
+    run_topology(*state.communicator, arguments, table, *state.json);
+    state.communicator->barrier();  // keep connections open until all ranks have finished
+    return 0;
+  }
   state.group = std::make_unique<RankGroup>(rank, arguments.ranks, *store, arguments.timeout);
   const std::uint64_t wrong = measure_command(rank, arguments, store, state, table);
   write_records(state);

@@ -56,7 +56,11 @@ PeerStatistics Engine::peer_statistics(int peer) {
   const auto index = static_cast<std::size_t>(peer);
   PeerStatistics result;
   look([&] {
-    if (channels_[index] != nullptr) result.channel = channels_[index]->statistics();
+    if (channels_[index] != nullptr) {
+      result.channel = channels_[index]->statistics();
+      result.transport = transport_->name_to(peer);
+      result.address = channels_[index]->remote_address();
+    }
     result.waits = waits_[index];
     if (streams_ != nullptr && peer != rank_) result.on_streams = streams_->given_to(peer);
   });

@@ -22,6 +22,7 @@ class ForwardingChannel : public Channel {
   bool is_connected() const override { return inner_.is_connected(); }
   std::string why_unconnected() const override { return inner_.why_unconnected(); }
   std::string under_way() const override { return inner_.under_way(); }
+  std::string remote_address() const override { return inner_.remote_address(); }
   std::byte* reserve(std::size_t bytes) override { return inner_.reserve(bytes); }
   void commit(unsigned flags) override { inner_.commit(flags); }
   bool send(std::span<const std::byte> data, unsigned flags) override {

@@ -76,6 +76,7 @@ class ShapedChannel final : public Channel {
   const ChannelStatistics& statistics() const override;
   bool is_connected() const override { return inner_.is_connected(); }
   std::string why_unconnected() const override { return inner_.why_unconnected(); }
+  std::string remote_address() const override { return inner_.remote_address(); }
   std::string under_way() const override { return inner_.under_way(); }
 
   std::byte* reserve(std::size_t bytes) override;

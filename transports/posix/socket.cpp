@@ -225,6 +225,13 @@ Address local_address(const Descriptor& socket) {
   return {reinterpret_cast<const sockaddr*>(&storage), length};
 }
 
+std::string remote_host(const Descriptor& socket) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (::getpeername(socket.get(), reinterpret_cast<sockaddr*>(&storage), &length) != 0) return "";
+  return Address(reinterpret_cast<const sockaddr*>(&storage), length).host();
+}
+
 void set_low_latency(const Descriptor& socket) { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
 
 void set_keepalive(const Descriptor& socket) {

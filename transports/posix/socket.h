@@ -61,6 +61,8 @@ Descriptor start_connecting(const Address& to, int buffer_bytes = 0);
 int connect_result(const Descriptor& socket);
 
 Address local_address(const Descriptor& socket);
+// The host() of the peer's address; empty: the socket is not connected.
+std::string remote_host(const Descriptor& socket);
 
 // TCP_NODELAY (no Nagle algorithm); and keepalive probes, which detect a vanished machine within
 // about 30 s.

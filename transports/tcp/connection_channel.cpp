@@ -72,6 +72,8 @@ void ConnectionChannel::speak(bool follows_another) {
   unsaid_ = hello_.size();
 }
 
+std::string ConnectionChannel::remote_address() const { return posix::remote_host(socket_); }
+
 // If the peer opened socket_, it will not connect again.
 bool ConnectionChannel::is_settled() const {
   if (is_lost()) return true;

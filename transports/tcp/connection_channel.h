@@ -40,6 +40,7 @@ class ConnectionChannel final : public TcpChannel {
 
   bool send_copy(std::span<const std::byte> data, unsigned flags) override;
   bool is_connected() const override { return socket_.is_open() || is_dead(); }
+  std::string remote_address() const override;
   bool is_settled() const override;
   bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) override;
   bool say_goodbye() override;

@@ -45,6 +45,9 @@ class LanesChannel final : public TcpChannel {
                int lanes);
 
   bool is_connected() const override { return !lanes_.empty() || is_dead(); }
+  std::string remote_address() const override {
+    return lanes_.empty() ? "" : posix::remote_host(lanes_.front()->socket);
+  }
   bool is_settled() const override { return lanes_.size() >= most_ || is_lost(); }
   bool take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) override;
   bool say_goodbye() override;

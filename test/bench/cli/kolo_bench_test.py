@@ -403,6 +403,24 @@ class Others(unittest.TestCase):
             self.assertIn("allreduce_2_ranks_time.png", names)
             self.assertIn("allreduce_2_ranks_bandwidth.svg", names)
 
+    def test_the_topology_has_a_row_for_every_pair_of_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "lines.jsonl"
+            code, output, errors = run("topology", "--ranks", "3", "--transport", "inproc", "--json", str(path))
+            self.assertEqual(code, 0, errors)
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual([(line["from"], line["to"], line["transport"]) for line in lines],
+                         [(0, 1, "inproc"), (0, 2, "inproc"), (1, 2, "inproc")])
+        slowest = min(lines, key=lambda line: line["bandwidth_GBps"])
+        self.assertIn(f"# the slowest link: ranks {slowest['from']} and {slowest['to']} over inproc, ", output)
+        for line in lines:
+            self.assertGreater(min(line["latency_us"], line["bandwidth_GBps"]), 0)
+        for words, expected in ((["--ranks", "1"], "expected 2 to 1024"), (["--transport", "all"], "one at a time"),
+                                (["--transport", "shm+shm"], "two joined by +"), (["--transport", "tcp+shm"], "two joined by +")):
+            code, output, errors = run("topology", *words)
+            self.assertEqual((code, output, len(errors.splitlines())), (2, "", 1), errors)
+            self.assertIn(expected, errors)
+
     def test_an_error_names_a_file_that_is_not_json(self):
         code, _, errors = run("plot", __file__, "--out", "/tmp")
         self.assertNotEqual(code, 0)

@@ -40,10 +40,11 @@ def ip(*words):
 
 
 class Host:
-    """One host. `names`: the content of its /etc/hosts."""
+    """One host. `names`: the content of its /etc/hosts. `hostname`: instead of the name."""
 
-    def __init__(self, name, names):
+    def __init__(self, name, names, hostname):
         self.name = name
+        self.hostname = hostname or name
         self.folder = tempfile.TemporaryDirectory()
         (Path(self.folder.name) / "hosts").write_text(names or LOOPBACK)
         ip("netns", "add", name)
@@ -56,7 +57,7 @@ class Host:
         """A process on this host; its output and errors are one text."""
         inside = 'mount --bind "$0/hosts" /etc/hosts && hostname "$1" && shift && exec "$@"'
         words = ["nsenter", f"--net=/run/netns/{self.name}", "unshare", "--mount", "--uts"]
-        words += ["sh", "-c", inside, self.folder.name, self.name, *map(str, command)]
+        words += ["sh", "-c", inside, self.folder.name, self.hostname, *map(str, command)]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KOLO_")}
         return subprocess.Popen(
             words, env=clean | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL
@@ -72,8 +73,8 @@ class Hosts:
         self.hosts = []
         self.networks = set()
 
-    def host(self, name, names=None):
-        self.hosts.append(Host(name, names))
+    def host(self, name, names=None, hostname=None):
+        self.hosts.append(Host(name, names, hostname))
         return self.hosts[-1]
 
     def join(self, host, network, *addresses, device="eth0"):

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Ranks on several hosts take shared memory within a host, and the network between hosts, as kolo-bench topology prints it.
+
+  topology_test.py KOLO_BENCH [test...]
+"""
+
+import sys
+import unittest
+
+from hosts import Hosts, enter_private_namespaces
+
+BENCH = ""
+PATIENCE_S = 60
+
+
+class Topology(unittest.TestCase):
+    def setUp(self):
+        self.network = Hosts()
+        self.addCleanup(self.network.end)
+
+    def two_hosts(self, hostname=None):
+        hosts = [self.network.host(f"host{number}", hostname=hostname) for number in (1, 2)]
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"10.9.0.{number}/24")
+            self.network.join(host, f"apart{number}", f"10.{number}.0.1/24", device="eth1")
+        return hosts
+
+    def pairs(self, hosts, **environment):
+        """Runs a rank on each host; the hosts, transport and address of each pair."""
+        environment = {"MASTER_ADDR": "10.9.0.1", "MASTER_PORT": "29500"} | environment
+        ranks = [
+            host.start([BENCH, "topology"], RANK=str(rank), WORLD_SIZE=str(len(hosts)), **environment) for rank, host in enumerate(hosts)
+        ]
+        outputs = [(process.communicate(timeout=PATIENCE_S)[0], process.returncode) for process in ranks]
+        for output, code in outputs:
+            self.assertEqual(code, 0, output)
+        rows = [line.split() for line in outputs[0][0].splitlines() if not line.startswith("#")]
+        self.assertEqual(len(rows), len(hosts) * (len(hosts) - 1) // 2, outputs[0][0])
+        self.assertIn("# the slowest link: ranks ", outputs[0][0])
+        return {(int(row[0]), int(row[1])): (row[2] + row[3], row[4], row[7]) for row in rows}
+
+    def test_each_pair_has_the_best_transport_that_joins_it(self):
+        first, second = self.two_hosts()
+        pairs = self.pairs([first, first, second])
+        self.assertEqual(pairs[0, 1], ("00", "shm", "-"))
+        self.assertEqual(pairs[0, 2], ("01", "tcp", "10.9.0.2"))
+        self.assertEqual(pairs[1, 2], ("01", "tcp", "10.9.0.2"))
+
+    def test_hosts_with_one_name_are_two_hosts(self):
+        first, second = self.two_hosts(hostname="node")
+        pairs = self.pairs([first, second, second, first])
+        self.assertEqual({pair: row[:2] for pair, row in pairs.items() if row[1] == "shm"}, {(0, 3): ("00", "shm"), (1, 2): ("11", "shm")})
+        self.assertEqual(pairs[0, 1][2], "10.9.0.2")
+
+
+if __name__ == "__main__":
+    enter_private_namespaces()
+    BENCH = sys.argv.pop(1)
+    unittest.main()
