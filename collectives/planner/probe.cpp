@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "collectives/element.h"
@@ -22,7 +23,8 @@ constexpr int kRoundsPerBatch = 8;  // of ping-pong
 constexpr int kSegmentsPerBatch = 12;
 constexpr int kTogether = 3;  // segments sent together; they fit into any credit
 static_assert(kTogether <= kMinimumCredit);
-constexpr double kMostBusy = 0.4;  // largest share of a message's time that is its sender's
+constexpr double kMostBusy = 0.4;   // largest share of a message's time that is its sender's
+constexpr double kUsualBusyUs = 5;  // busy time of a message, where it is not measured
 constexpr std::size_t kShortSegment = 4 * 1024;
 constexpr std::size_t kLongSegment = 64 * 1024;
 
@@ -34,8 +36,25 @@ constexpr int kWarmingRound = 4;  // segments until the first rank says if more 
 constexpr auto kWarmingTime =
     std::chrono::milliseconds(3);  // page faults do not matter on slow networks
 
+// Time limit of a pair, and of the ring. On a slow link the measurements end there, and the costs
+// follow from the first messages. At most this part of the time to the deadline is used.
+constexpr std::chrono::milliseconds kBudget{1000};
+constexpr int kBudgetPart = 8;
+
+Clock::time_point end_of_budget(Deadline deadline) {
+  const auto now = Clock::now();
+  return now + std::min<Clock::duration>(kBudget, (deadline - now) / kBudgetPart);
+}
+
 double microseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
+
+template <typename Work>
+double time_of(const Work& work) {
+  const auto begin = Clock::now();
+  work();
+  return microseconds_since(begin);
 }
 
 // The shortest of kBatches runs of `work`, after a warm-up run.
@@ -43,11 +62,7 @@ template <typename Work>
 double shortest(const Work& work) {
   work();
   double best = 1e300;
-  for (int batch = 0; batch < kBatches; ++batch) {
-    const auto begin = Clock::now();
-    work();
-    best = std::min(best, microseconds_since(begin));
-  }
+  for (int batch = 0; batch < kBatches; ++batch) best = std::min(best, time_of(work));
   return best;
 }
 
@@ -71,18 +86,24 @@ class Pair {
     const std::size_t longest =
         std::min(kLongSegment, channel_.capabilities().preferred_segment_bytes);
     const std::size_t shorter = std::min(kShortSegment, longest / 2);
-    ping_pong(1);  // connects, and reports a failure to connect
-    warm_up(longest);
-    const double way_us = shortest([&] { ping_pong(1); }) / kRoundsPerBatch / 2;
-    const double together_us = shortest([&] { ping_pong(kTogether); }) / kRoundsPerBatch / 2;
-    const double short_us = streamed(shorter);
-    const double long_us = streamed(longest);
-    Link link;
-    link.send_us_per_byte = link.receive_us_per_byte =
-        std::max(0.0, (long_us - short_us) / static_cast<double>(longest - shorter));
+    ping_pong(1, 1);  // connects, and reports a failure to connect
+    end_ = end_of_budget(request_.deadline);
+    const double round_us = time_of([&] { ping_pong(1, 1); });
+    double us_per_byte = first_us_per_byte(shorter, round_us);
+    warm_up(longest, us_per_byte);
+    const double way_us = round_trip(1, round_us) / 2;
+    const double together_us = round_trip(kTogether, 2 * way_us) / 2;
     // A message keeps its sender and its receiver busy for the same time. Together that cannot
     // exceed the message's time.
-    const double busy_us = std::min(send_one(), kMostBusy * way_us);
+    const double busy_us = std::min(send_one(round_us), kMostBusy * way_us);
+    const auto short_us = streamed(shorter, 2 * way_us, us_per_byte);
+    if (short_us) us_per_byte = std::min(us_per_byte, *short_us / static_cast<double>(shorter));
+    const auto long_us = streamed(longest, 2 * way_us, us_per_byte);
+    until([&] { return channel_.is_drained(); });  // next, ranks wait at the store
+    if (short_us && long_us)
+      us_per_byte = std::max(0.0, (*long_us - *short_us) / static_cast<double>(longest - shorter));
+    Link link;
+    link.send_us_per_byte = link.receive_us_per_byte = us_per_byte;
     link.send_us = link.receive_us = busy_us;
     link.latency_us = way_us - 2 * busy_us;
     link.next_us = std::clamp((together_us - way_us) / (kTogether - 1) / 2, 0.0, busy_us);
@@ -91,31 +112,64 @@ class Pair {
 
  private:
   // In each round `together` segments are sent as one, and as many are returned.
-  void ping_pong(int together) {
-    for (int i = 0; i < kRoundsPerBatch; ++i) {
+  void ping_pong(int rounds, int together) {
+    for (int i = 0; i < rounds; ++i) {
       for (int k = together; is_first_ && k-- > 0;) say(k > 0 ? kMore : kPlain);
       for (int k = 0; k < together; ++k) hear();
       for (int k = together; !is_first_ && k-- > 0;) say(k > 0 ? kMore : kPlain);
     }
   }
 
-  // Uses all buffers, as far as time allows. After each round the first rank tells the second
-  // whether another round follows.
-  void warm_up(std::size_t bytes) {
+  // Uses all buffers, as far as time allows.
+  void warm_up(std::size_t bytes, double us_per_byte) {
     const auto end = Clock::now() + kWarmingTime;
+    const double round_us = static_cast<double>(kWarmingRound * bytes) * us_per_byte;
     memory_.resize(bytes);
-    std::size_t sent = 0;
-    do {
+    for (std::size_t sent = 0;
+         agreed(sent == 0 || (sent < kBuffered && Clock::now() < end), round_us);
+         sent += kWarmingRound * bytes) {
       for (int i = 0; i < kWarmingRound; ++i) stream_one(bytes);
-      sent += kWarmingRound * bytes;
-    } while (agreed(sent < kBuffered && Clock::now() < end));
+    }
     until([&] { return channel_.is_drained(); });
   }
 
-  // The first rank's decision, sent to the second.
-  bool agreed(bool what) {
-    if (is_first_) say(kPlain, what ? 1 : 0);
-    return is_first_ ? what : hear() != 0;
+  // The first rank's decision, sent to the second: whether work follows that is wanted and is
+  // expected to end within the budget. The second rank confirms, so that no decision travels while
+  // the work is timed. A refusal costs no time.
+  bool agreed(bool is_wanted, double expected_us) {
+    const std::chrono::duration<double, std::micro> left = end_ - Clock::now();
+    bool follows = is_wanted && expected_us <= left.count();
+    if (is_first_) say(kPlain, follows ? 1 : 0);
+    if (!is_first_) follows = hear() != 0;
+    if (!is_first_ && follows) say();
+    if (is_first_ && follows) hear();
+    return follows;
+  }
+
+  // The shortest of kBatches runs of `work` after a warm-up run, or of as many as the budget
+  // allows; nullopt: of none.
+  template <typename Work>
+  std::optional<double> shortest_agreed(double expected_us, const Work& work) {
+    std::optional<double> best;
+    for (int run = 0; run <= kBatches && agreed(true, expected_us); ++run) {
+      expected_us = time_of(work);
+      best = run <= 1 ? expected_us : std::min(*best, expected_us);
+    }
+    return best;
+  }
+
+  // Microseconds per round of ping_pong().
+  double round_trip(int together, double expected_us) {
+    const auto rounds_us = shortest_agreed(kRoundsPerBatch * expected_us,
+                                           [&] { ping_pong(kRoundsPerBatch, together); });
+    return rounds_us ? *rounds_us / kRoundsPerBatch : expected_us;
+  }
+
+  // A first guess, too high rather than too low: the time of one segment beyond a round trip.
+  double first_us_per_byte(std::size_t bytes, double round_us) {
+    memory_.resize(bytes);
+    const auto answered_us = shortest_agreed(round_us, [&] { stream(1, bytes); });
+    return std::max(0.0, answered_us.value_or(round_us) - round_us) / static_cast<double>(bytes);
   }
 
   void stream_one(std::size_t bytes) {
@@ -126,30 +180,38 @@ class Pair {
     }
   }
 
+  // A stream to the second rank, which answers at the end.
+  void stream(int segments, std::size_t bytes) {
+    for (int i = 0; i < segments; ++i) stream_one(bytes);
+    if (!is_first_) say();
+    if (is_first_) hear();
+    until([&] { return channel_.is_drained(); });
+  }
+
   // Time that one message takes of an otherwise idle sender. A stream of messages would not show
   // it: it waits for credit, and one system call may take several segments.
-  double send_one() {
+  double send_one(double round_us) {
+    constexpr int kRounds = 2 * kRoundsPerBatch;
+    if (!agreed(true, kRounds * round_us)) return kUsualBusyUs;
     double least = 1e300;
-    for (int i = 0; i < 2 * kRoundsPerBatch; ++i) {
+    for (int i = 0; i < kRounds; ++i) {
       if (!is_first_) say();
       hear();
-      const auto begin = Clock::now();
-      if (is_first_) say();
-      least = std::min(least, microseconds_since(begin));
+      least = std::min(least, time_of([&] {
+                         if (is_first_) say();
+                       }));
     }
     return least;
   }
 
-  // Microseconds per segment of a stream to the second rank, which answers at the end.
-  double streamed(std::size_t bytes) {
+  // Microseconds per segment of a stream.
+  std::optional<double> streamed(std::size_t bytes, double round_us, double us_per_byte) {
     memory_.resize(std::max(memory_.size(), bytes));
-    return shortest([&] {
-             for (int i = 0; i < kSegmentsPerBatch; ++i) stream_one(bytes);
-             if (!is_first_) say();
-             if (is_first_) hear();
-             until([&] { return channel_.is_drained(); });
-           }) /
-           kSegmentsPerBatch;
+    const auto whole = static_cast<double>(kSegmentsPerBatch * bytes);
+    const auto stream_us =
+        shortest_agreed(round_us + whole * us_per_byte, [&] { stream(kSegmentsPerBatch, bytes); });
+    if (!stream_us) return std::nullopt;
+    return *stream_us / kSegmentsPerBatch;
   }
 
   void say(unsigned flags = kPlain, int first_byte = 0);
@@ -160,6 +222,7 @@ class Pair {
   Probing& request_;
   Channel& channel_;
   bool is_first_;
+  Clock::time_point end_{};  // of the budget
   std::vector<std::byte> memory_;
 };
 
@@ -301,6 +364,20 @@ double measure_rounds(Probing& request, const RingRound& round) {
   return rounds_us / kRingRounds;
 }
 
+// Expected time of all rounds, of both orders. Each takes a message to the right and one back.
+double ring_us(const Costs& costs) {
+  const auto way_us = [](const Link& link) {
+    return link.send_us + link.latency_us + link.receive_us;
+  };
+  constexpr int kRounds = 2 * (kBatches + 1) * kRingRounds;
+  return kRounds * 2 * std::max(way_us(costs.local), way_us(costs.remote));
+}
+
+double budget_us(Deadline deadline) {
+  const std::chrono::duration<double, std::micro> budget = end_of_budget(deadline) - Clock::now();
+  return budget.count();
+}
+
 int most_ranks_of_a_host(std::span<const int> hosts) {
   std::vector<int> ranks(hosts.size());
   for (const int host : hosts) ++ranks[static_cast<std::size_t>(host)];
@@ -361,7 +438,8 @@ Costs measure_costs(const ProbeRequest& asked) {
   if (request.rank == 0) {
     costs = put_together(request, local, remote);
     const bool is_oversubscribed = most_ranks_of_a_host(request.hosts) > costs.cores;
-    request.store->set("probe/oversubscribed", is_oversubscribed ? "yes" : "no");
+    const bool follows = is_oversubscribed && ring_us(costs) <= budget_us(request.deadline);
+    request.store->set("probe/oversubscribed", follows ? "yes" : "no");
   }
   if (hear_of(request, "probe/oversubscribed", "the measurements of the channels") == "yes") {
     const RingTimes oversubscribed{measure_rounds(request, kAlternatingRound),

@@ -6,6 +6,9 @@
 // gives the cost of waiting while another rank has the core (planner/oversubscription.h). It takes
 // some milliseconds over TCP, less in shared memory. Ranks that do not measure sleep meanwhile.
 //
+// On slow links each pair stops after a second, or an eighth of the time to the deadline. What is
+// not measured by then follows from the first messages: one round trip, and one segment of 4 KiB.
+//
 // The terms are those of LogGP (Alexandrov et al. 1995), as in simulator.h.
 #pragma once
 

@@ -9,7 +9,7 @@
 #include "collectives/planner/probe.h"
 #include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
-#include "transports/inproc/transport.h"
+#include "transports/registry.h"
 #include "transports/settings.h"
 
 namespace kolo::test {
@@ -23,11 +23,14 @@ constexpr auto kShort = 50ms;  // the waits between ranks are published before, 
 // Connected ranks of one host. Each measures when a test calls measure().
 class Ranks {
  public:
-  Ranks(int size, int cores) : hosts_(static_cast<std::size_t>(size), 0), cores_(cores) {
+  Ranks(int size, int cores, const std::string& shape = "")
+      : hosts_(static_cast<std::size_t>(size), 0), cores_(cores) {
     std::vector<std::future<std::unique_ptr<Transport>>> made;
     for (int rank = 0; rank < size; ++rank) {
-      made.push_back(std::async(std::launch::async, [this, size, rank] {
-        return make_inproc({rank, size, prefixed(store_, "transport/"), Clock::now() + kLong}, {});
+      made.push_back(std::async(std::launch::async, [this, size, rank, shape] {
+        TransportRequest request{rank, size, prefixed(store_, "transport/"), Clock::now() + kLong};
+        request.shape = shape;
+        return make_transport("inproc", request);
       }));
     }
     for (auto& each : made) transports_.push_back(each.get());
@@ -35,7 +38,7 @@ class Ranks {
 
   Store& store() { return *store_; }
 
-  void measure(int rank, std::chrono::milliseconds timeout) {
+  Costs measure(int rank, std::chrono::milliseconds timeout) {
     const auto size = static_cast<int>(hosts_.size());
     Transport& transport = *transports_[static_cast<std::size_t>(rank)];
     std::vector<Channel*> channels;
@@ -52,7 +55,7 @@ class Ranks {
     request.policy = &policy;
     request.store = store_.get();
     request.deadline = Clock::now() + timeout;
-    measure_costs(request);
+    return measure_costs(request);
   }
 
   void say_for(int rank, int awaited) {
@@ -94,6 +97,23 @@ TEST_CASE("a measuring rank publishes the awaited rank after a while, and clears
   ranks.measure(1, kLong);
   first.get();
   CHECK(ranks.store().try_get("awaited/0") == "");
+}
+
+// A measurement of all that a fast link shows would need 9 s, 7 s and 12 s. Four ranks on one core
+// exchange messages in a ring too.
+TEST_CASE(
+    "measuring a slow link ends within an eighth of the timeout, with the same costs on all") {
+  const auto [shape, size] =
+      GENERATE(table<std::string, int>({{"3Mbit,5ms", 2}, {"1Gbit,30ms", 2}, {"1Gbit,30ms", 4}}));
+  Ranks ranks(size, 1, shape);
+  std::vector<std::future<Costs>> others;
+  for (int rank = 1; rank < size; ++rank)
+    others.push_back(std::async(std::launch::async, [&, rank] { return ranks.measure(rank, 4s); }));
+  const Costs costs = ranks.measure(0, 4s);
+  for (auto& other : others) CHECK(other.get() == costs);
+  CHECK(costs.local.latency_us > 4000);
+  CHECK(costs.local.latency_us < 60'000);
+  if (shape[0] == '3') CHECK(costs.local.send_us_per_byte > 1);  // 2.7 on the wire
 }
 
 }  // namespace kolo::test
