@@ -30,8 +30,8 @@ struct CommunicatorStatistics {
   std::uint64_t operations = 0;
 };
 
-// Traffic between this rank and a peer, and how this rank waited for that peer. Includes the
-// measurement of costs at the start.
+// Traffic between this rank and a peer, and how and how long this rank waited for that peer.
+// Includes the measurement of costs at the start.
 struct PeerStatistics {
   ChannelStatistics channel;
   WaitStatistics waits;

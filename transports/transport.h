@@ -99,6 +99,8 @@ struct WaitStatistics {
   std::uint64_t spins = 0;   // short pauses on the core
   std::uint64_t yields = 0;  // the core was offered to other threads
   std::uint64_t sleeps = 0;  // until the kernel wakes it: one system call, and those of arm
+  // Time in waits, without the first and last microseconds of each, which are not timed.
+  std::uint64_t waited_ns = 0;
 };
 
 class StreamAnswers;

@@ -41,6 +41,7 @@ constexpr Counter kCounters[] = {
     {"spins", nullptr, &WaitStatistics::spins},
     {"yields", nullptr, &WaitStatistics::yields},
     {"sleeps", nullptr, &WaitStatistics::sleeps},
+    {"waited_ns", nullptr, &WaitStatistics::waited_ns},
     {"segments_enqueued_to", &ChannelStatistics::segments_sent, nullptr, kOnStreams},
     {"bytes_enqueued_to", &ChannelStatistics::bytes_sent, nullptr, kOnStreams},
     {"segments_enqueued_from", &ChannelStatistics::segments_received, nullptr, kOnStreams},
@@ -80,15 +81,32 @@ struct Marked {
   std::string_view mark;  // empty with one or two ranks
 };
 
-// In the order of the ranks. The other ranks wait for the one that works longest.
+// By rank: how long the others waited for it, less its own waits. A rank that only passes its own
+// wait on has about 0, so the highest value names the rank at the end of a chain of waits.
+std::vector<double> delays_us(const std::vector<Profile>& profiles) {
+  std::vector<double> delays(profiles.size());
+  for (std::size_t rank = 0; rank < profiles.size(); ++rank) {
+    const std::vector<PeerStatistics>& peers = profiles[rank].peers;
+    for (std::size_t peer = 0; peer < std::min(peers.size(), delays.size()); ++peer) {
+      const double waited_us = static_cast<double>(peers[peer].waits.waited_ns) / 1000;
+      delays[peer] += waited_us;
+      delays[rank] -= waited_us;
+    }
+  }
+  return delays;
+}
+
+// In the order of the ranks.
 std::vector<Marked> marked_ranks(const std::vector<Profile>& profiles) {
   std::vector<Marked> ranks;
   for (std::size_t rank = 0; rank < profiles.size(); ++rank) ranks.push_back({rank, ""});
   if (ranks.size() <= 2) return ranks;
-  std::ranges::stable_sort(ranks, {}, [&](const Marked& a) { return worked_us(profiles[a.rank]); });
-  ranks = {{ranks.front().rank, "idlest"},
+  const std::vector<double> delays = delays_us(profiles);
+  std::ranges::stable_sort(ranks, {}, [&](const Marked& a) { return delays[a.rank]; });
+  const bool has_waits = delays[ranks.back().rank] > 0;
+  ranks = {{ranks.front().rank, has_waits ? "waiting" : ""},
            {ranks[ranks.size() / 2].rank, "median"},
-           {ranks.back().rank, "busiest"}};
+           {ranks.back().rank, has_waits ? "awaited" : ""}};
   std::ranges::sort(ranks, {}, &Marked::rank);
   return ranks;
 }
@@ -154,11 +172,11 @@ void add_step_lines(const std::vector<Profile>& profiles, const std::vector<Mark
 
 std::string channel_line(const PeerStatistics& peer, std::size_t from, std::size_t to) {
   const ChannelStatistics& channel = peer.channel;
-  return fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
+  return fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7} {:>11.1f}",
                      fmt::format("rank {} to {}", from, to), channel.segments_sent,
                      channel.bytes_sent, channel.segments_received, channel.bytes_received,
                      channel.system_calls, peer.waits.waits, peer.waits.spins, peer.waits.yields,
-                     peer.waits.sleeps);
+                     peer.waits.sleeps, static_cast<double>(peer.waits.waited_ns) / 1000);
 }
 
 // The part that was enqueued on streams.
@@ -170,9 +188,9 @@ std::string stream_line(const PeerStatistics& peer) {
 
 void add_channel_lines(const std::vector<Profile>& profiles, const std::vector<Marked>& marked,
                        std::vector<std::string>& lines) {
-  lines.push_back(fmt::format("{:>24} {:>11} {:>13} {:>11} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7}",
-                              "channel", "sent", "bytes", "received", "bytes", "syscalls", "waits",
-                              "spins", "yields", "sleeps"));
+  lines.push_back(fmt::format(
+      "{:>24} {:>11} {:>13} {:>11} {:>13} {:>8} {:>8} {:>10} {:>8} {:>7} {:>11}", "channel", "sent",
+      "bytes", "received", "bytes", "syscalls", "waits", "spins", "yields", "sleeps", "waited us"));
   for (const Marked& one : marked) {
     const std::vector<PeerStatistics>& peers = profiles[one.rank].peers;
     for (std::size_t peer = 0; peer < peers.size(); ++peer) {

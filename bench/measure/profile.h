@@ -35,9 +35,9 @@ Profile between(const Profile& before, const Profile& after);
 std::vector<Profile> gather_profiles(Store& store, int rank, const std::string& key,
                                      const Profile& mine, Deadline deadline);
 
-// A table as text lines: a line per rank, and the steps and channels of the ranks with the most,
-// the least and the median work. With more than 16 ranks only these three have lines. Empty without
-// profiles.
+// A table as text lines: a line per rank, and the steps and channels of three ranks. With more than
+// 16 ranks only these three have lines. Their marks: "awaited" for the rank that the others waited
+// for most, "waiting" for the one that waited most, "median". Empty without profiles.
 std::vector<std::string> profile_lines(const std::vector<Profile>& profiles);
 
 // All profiles for the JSON lines: an array by rank.

@@ -102,7 +102,10 @@ bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
   const bool is_shared = kind_ == WaitKind::kYield || (kind_ == WaitKind::kSpin && is_long_);
   if (is_shared && !is_cautious_) {
     ++counts().yields;
+    const bool is_first = since_ == Clock::time_point{};  // the time of others is that of its look
+    const auto begin = is_first ? Clock::now() : Clock::time_point{};
     ::sched_yield();
+    if (is_first) count_time(Clock::now() - begin);
   }
   if (!look_up(store, deadline)) {
     since_ = {};  // the caller's work before its next wait is not preemption
@@ -127,12 +130,17 @@ void WaitPolicy::count_pause() {
   ++pauses_;
 }
 
+void WaitPolicy::count_time(Clock::duration time) {
+  counts().waited_ns += static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+}
+
 bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   const auto now = Clock::now();
   if (since_ == Clock::time_point{}) {
     since_ = now;
   } else {
     const auto away = now - looked_;
+    count_time(away);
     const auto rounds = static_cast<std::int64_t>(pauses_ - looked_pauses_);
     const auto fitting = kBetweenLooks * rounds / std::max<Clock::duration>(away, 1ns);
     stride_ = static_cast<unsigned>(std::clamp<std::int64_t>(fitting, 1, kLongestStride));
@@ -185,7 +193,9 @@ void WaitPolicy::sleep(Transport& transport, Store& store, Deadline deadline) {
   const timespec time = to_timespec(is_woken_ ? 0ns : left);
   const int ready = ::ppoll(watched.data(), watched.size(), &time, nullptr);
   if (!naps) transport.disarm();
-  looked_ = Clock::now();  // the sleep is not preemption
+  const auto end = Clock::now();
+  count_time(end - looked_);
+  looked_ = end;  // the sleep is not preemption
   looked_pauses_ = pauses_;
   is_asleep_ = false;
   is_woken_.exchange(false);  // synchronizes with wake(): its caller's earlier writes are visible

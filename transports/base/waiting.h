@@ -86,6 +86,7 @@ class WaitPolicy {
   void count_pause();
   void ask_store(Store& store, Clock::time_point now);
   bool look_up(Store& store, Deadline deadline);
+  void count_time(Clock::duration time);
   void notice_loss(Clock::time_point now, Clock::duration away);
   void sleep(Transport& transport, Store& store, Deadline deadline);
   Clock::duration nap() const;

@@ -82,10 +82,10 @@ class Surroundings(unittest.TestCase):
         the first look."""
         code, output, errors = run(*before, BENCH, "allreduce", *FEW, "--max-bytes", "64K", "--profile", *words, **options)
         self.assertEqual(code, 0, errors)
-        rows = [line.split() for line in output.splitlines() if re.match(r"# +rank 0 to \d+( +\d+){9}$", line)]
+        rows = [line.split() for line in output.splitlines() if re.match(r"# +rank 0 to \d+( +\d+){9} +[\d.]+$", line)]
         self.assertTrue(rows, output)
         self.assertGreater(sum(int(row[5]) for row in rows), 0, output)  # messages sent
-        return sum(int(row[-3]) for row in rows)
+        return sum(int(row[-4]) for row in rows)
 
     def complaints_of(self, *words, **options):
         """The error lines of kolo-bench in a job that must fail."""

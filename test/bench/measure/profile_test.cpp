@@ -79,6 +79,25 @@ TEST_CASE("profiles with and without streams reach all ranks complete") {
   CHECK_FALSE(json[1]["channels"][0].contains("bytes_enqueued_to"));
 }
 
+TEST_CASE(
+    "a profile marks the rank at the end of the chain of waits, not the one that works most") {
+  std::vector<Profile> ranks(4);
+  for (Profile& rank : ranks) {
+    rank.steps = {{"send", 1, 56, 2, 0}};
+    rank.peers.resize(4);
+  }
+  ranks[1].steps[0].worked_us = 50;
+  // A ring in which rank 2 stalls: 3 waits for 2, 0 for 3, 1 for 0.
+  ranks[3].peers[2].waits.waited_ns = ranks[0].peers[3].waits.waited_ns = 20'000'000;
+  ranks[1].peers[0].waits = {.waits = 1, .waited_ns = 19'950'000};
+  const auto lines = profile_lines(ranks);
+  CHECK_THAT(line_with(lines, "awaited"), ContainsSubstring("  2  "));
+  CHECK_THAT(line_with(lines, "waiting"), ContainsSubstring("  1  "));
+  CHECK_THAT(line_with(lines, "rank 1 to 0"), ContainsSubstring("19950.0"));
+  for (Profile& rank : ranks) rank.peers.assign(4, {});
+  CHECK(line_with(profile_lines(ranks), "awaited").empty());
+}
+
 TEST_CASE("a row counts the stream work since the row before") {
   Profile after = on_streams(2);
   after.peers[1].on_streams.bytes_sent += 500;

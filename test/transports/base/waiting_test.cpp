@@ -103,6 +103,23 @@ TEST_CASE("pauses are counted by kind, and for the statistics that are set") {
   }
 }
 
+TEST_CASE("the time of waits is counted") {
+  for (const auto kind : kKinds) {
+    DYNAMIC_SECTION(to_string(kind)) {
+      const auto pair = make_pair_of("inproc", make_local_store());
+      WaitPolicy policy(2, 2, settings_with(kind));
+      WaitStatistics counts;
+      policy.count_into(counts);
+      const auto begin = Clock::now();
+      while (policy.pause(*pair.own, *pair.store, begin + 3ms)) {
+      }
+      const auto whole = std::chrono::nanoseconds(Clock::now() - begin).count();
+      CHECK(counts.waited_ns >= 1'000'000);
+      CHECK(counts.waited_ns <= static_cast<std::uint64_t>(whole));
+    }
+  }
+}
+
 TEST_CASE("only a spinning policy spins, and it stops often enough to check the clock") {
   for (const auto kind : kKinds) {
     DYNAMIC_SECTION(to_string(kind)) {
