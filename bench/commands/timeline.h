@@ -1,5 +1,8 @@
 // kolo-bench timeline: merges the timelines of several ranks into one file, which a viewer shows
-// side by side.
+// side by side, and prints the rank that is usually late.
+//
+// Times of hosts with different clocks are shifted by the difference of the hosts' wall clocks, and
+// a line says so. A merged file has the clock of the first file.
 #pragma once
 
 #include <string>
@@ -12,9 +15,8 @@ struct TimelineRequest {
   std::string out = "timeline.json";
 };
 
-// Writes `out` as a whole or not at all; returns the exit code. Ranks of one host share a clock;
-// ranks of other hosts keep theirs. std::invalid_argument names a file that cannot be read, is not
-// a timeline, or is given twice.
+// Writes `out` as a whole or not at all; returns the exit code. std::invalid_argument names a file
+// that cannot be read, is not a timeline, or is given twice.
 int run_timeline(const TimelineRequest& request);
 
 }  // namespace kolo::bench

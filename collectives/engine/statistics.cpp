@@ -80,7 +80,7 @@ void Engine::make_recorder() {
   const bool is_first_world = key_prefix_ == "world/1/";
   if (!file.empty()) file = timeline_file(file, is_first_world ? "" : key_prefix_, job_rank(rank_));
   if (options_.profile || !file.empty())
-    recorder_ = std::make_unique<Recorder>(job_rank(rank_), file);
+    recorder_ = std::make_unique<Recorder>(job_rank(rank_), file, key_prefix_);
 }
 
 // Writes at most once: after a failed attempt the caller has had its error.

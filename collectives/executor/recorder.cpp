@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "transports/error.h"
+#include "transports/posix/host/identity.h"
 #include "transports/posix/whole_file.h"
 
 namespace kolo {
@@ -24,6 +25,12 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 
 double since_boot_us(Clock::time_point time) {
   return Microseconds(time.time_since_epoch()).count();
+}
+
+double wall_minus_clock_us() {
+  const Clock::time_point now = Clock::now();
+  const Microseconds wall = std::chrono::system_clock::now().time_since_epoch();
+  return wall.count() - since_boot_us(now);
 }
 
 std::string_view kind_name(std::uint8_t kind) {
@@ -101,7 +108,8 @@ void append_step(std::string& text, const StepRecord& step, int rank) {
 
 }  // namespace
 
-Recorder::Recorder(int rank, std::string file) : rank_(rank), file_(std::move(file)) {
+Recorder::Recorder(int rank, std::string file, std::string communicator)
+    : rank_(rank), file_(std::move(file)), communicator_(std::move(communicator)) {
   if (file_.empty()) return;
   if (const std::string why = posix::why_unwritable(file_); !why.empty()) {
     throw std::invalid_argument(
@@ -168,7 +176,10 @@ std::string Recorder::json() const {
                              one.algorithm));
   }
   for (const StepRecord& step : steps_) append_step(text, step, rank_);
-  text += fmt::format("\n],\"otherData\":{{\"steps_left_out\":\"{}\"}}}}\n", left_out_);
+  text += fmt::format(
+      "\n],\"otherData\":{{\"communicator\":\"{}\",\"clock\":\"{}\","
+      "\"wall_minus_clock_us\":{:.1f},\"steps_left_out\":\"{}\"}}}}\n",
+      communicator_, posix::clock_identity(), wall_minus_clock_us(), left_out_);
   return text;
 }
 

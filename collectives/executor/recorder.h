@@ -3,9 +3,10 @@
 // The timeline is a file in the Chrome trace format (JSON; chrome://tracing, Perfetto). Each rank
 // and communicator writes a file of its own. So a timeline needs no other rank alive, also when the
 // job fails, when it is most useful. Times are from the host's monotonic clock, which all ranks of
-// a host share, so `kolo-bench timeline` can merge files. Steps are stored in memory allocated at
-// the start. Steps beyond its capacity are only counted. The file is written when the communicator
-// ends, complete or not at all.
+// a host share. The file names this clock and the host's wall clock, so `kolo-bench timeline` can
+// merge files of any hosts. Steps are stored in memory allocated at the start. Steps beyond its
+// capacity are only counted. The file is written when the communicator ends, complete or not at
+// all.
 //
 // Threading: only the engine's driver calls it.
 #pragma once
@@ -56,8 +57,8 @@ struct StepRecord {
 class Recorder {
  public:
   // `rank`: in the job. `file`: of the timeline; empty: no timeline. Throws std::invalid_argument
-  // if the file cannot be written.
-  Recorder(int rank, std::string file);
+  // if the file cannot be written. `communicator`: its name, equal on all of its ranks.
+  Recorder(int rank, std::string file, std::string communicator = "");
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
@@ -95,6 +96,7 @@ class Recorder {
 
   int rank_;
   std::string file_;
+  std::string communicator_;
   using Sums = std::array<Sum, kKinds + 2>;  // the last two are for kOpening and kDrain
 
   Sums sums_{};

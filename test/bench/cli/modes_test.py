@@ -129,10 +129,14 @@ class Profiles(unittest.TestCase):
             told = {int(row[0]): row[-1] for row in by_rank}
             self.assertEqual(len(told), ranks if ranks <= 16 else 3)
             if ranks > 2:
-                self.assertEqual(sorted(word for word in told.values() if word.isalpha()), ["busiest", "idlest", "median"])
-                work = {rank["rank"]: sum(step["work_us"] for step in rank["steps"]) for rank in profile}
-                busiest = next(rank for rank, word in told.items() if word == "busiest")
-                self.assertEqual(work[busiest], max(work.values()))
+                self.assertEqual(sorted(word for word in told.values() if word.isalpha()), ["awaited", "median", "waiting"])
+                delays = dict.fromkeys(range(ranks), 0)
+                for rank in profile:
+                    for channel in rank["channels"]:
+                        delays[channel["peer"]] += channel["waited_ns"]
+                        delays[rank["rank"]] -= channel["waited_ns"]
+                awaited = next(rank for rank, word in told.items() if word == "awaited")
+                self.assertEqual(delays[awaited], max(delays.values()))
             if ranks > 1:
                 kinds = {step["kind"] for step in profile[0]["steps"]}
                 of_steps = {int(row[1]) for row in rows if row and row[0] in kinds}
@@ -157,10 +161,33 @@ class Profiles(unittest.TestCase):
             self.assertEqual(code, 0, errors)
             events = json.loads(Path(name).read_text())["traceEvents"]
             self.assertIn(str(len(events)), output)
+            self.assertRegex(output, r"\nrank [01] began last in [0-9]+ of [0-9]+ operations, by [0-9.]+ [mu]s\n$")
             self.assertEqual({event["pid"] for event in events}, {0, 1})
             for rank in range(2):
                 calls = [event for event in events if event["pid"] == rank and event["name"] == "all_reduce"]
                 self.assertGreaterEqual(len(calls), 4)
+
+    def test_timelines_of_different_clocks_are_aligned_and_the_late_rank_is_named(self):
+        """Host 1's clock began 1e11 us earlier. Rank 2, on host 1, begins each call 20.9 ms after the others."""
+        with tempfile.TemporaryDirectory() as folder:
+            parts = []
+            for rank in range(3):
+                ahead_us = 1e11 if rank == 2 else 0
+                late_us = 20900 if rank == 2 else 10 * rank
+                events = [{"name": "all_reduce", "ph": "X", "pid": rank, "tid": 1, "ts": ahead_us + 1e6 * call + late_us, "dur": 5,
+                           "args": {"operation": f"all_reduce #{call} of {100 + rank} float32 sum", "algorithm": "ring"}}
+                          for call in range(10)]
+                about = {"communicator": "world/1/", "clock": f"host{rank // 2}", "wall_minus_clock_us": 2e11 - ahead_us}
+                parts.append(Path(folder) / f"t.{rank}.json")
+                parts[-1].write_text(json.dumps({"traceEvents": events, "otherData": about}))
+            code, output, errors = run("timeline", *map(str, parts), "--out", str(Path(folder) / "all.json"))
+            self.assertEqual(code, 0, errors)
+            self.assertIn("the files have 2 clocks, aligned by the hosts' wall clocks", output)
+            self.assertIn("rank 2 began last in 10 of 10 operations, by 20.9 ms\n", output)
+            merged = json.loads((Path(folder) / "all.json").read_text())["traceEvents"]
+            self.assertLess(max(event["ts"] for event in merged), 1e7)
+            code, output, errors = run("timeline", *map(str, parts[:2]), "--out", str(Path(folder) / "all.json"))
+            self.assertNotIn("clocks", output)
 
     def test_a_timeline_does_not_overwrite_its_inputs(self):
         with tempfile.TemporaryDirectory() as folder:

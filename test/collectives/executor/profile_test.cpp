@@ -249,7 +249,7 @@ TEST_CASE("steps beyond the reserved memory are counted and left out") {
   // Plain text: parsing a quarter of a million events takes minutes under a sanitizer.
   std::ostringstream text;
   text << std::ifstream(folder.file("t.json")).rdbuf();
-  CHECK(text.view().ends_with("\"otherData\":{\"steps_left_out\":\"5\"}}\n"));
+  CHECK(text.view().ends_with(",\"steps_left_out\":\"5\"}}\n"));
   REQUIRE(recorder.profile().size() == 1);
   CHECK(recorder.profile()[0].steps == kTimelineSteps + 5);
   CHECK(recorder.profile()[0].bytes == 10 * (kTimelineSteps + 5));
