@@ -49,11 +49,9 @@ Communicator Communicator::subset(std::span<const int> ranks) {
   CommunicatorOptions options = parent->options();
   options.name = name_of_group(ranks);
   options.device = parent->device();
-  std::vector<int> members;
-  for (const int member : ranks) members.push_back(parent->job_rank(member));
   const auto place = std::ranges::find(ranks, parent->rank()) - ranks.begin();
-  return Communicator(
-      std::make_shared<State>(static_cast<int>(place), *parent, options, std::move(members)));
+  return Communicator(std::make_shared<State>(static_cast<int>(place), *parent, options,
+                                              std::vector<int>(ranks.begin(), ranks.end())));
 }
 
 Communicator Communicator::duplicate() {

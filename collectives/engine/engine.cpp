@@ -18,12 +18,6 @@ namespace {
 
 constexpr auto kNever = Deadline::max();
 
-// Separates a communicator's keys from those of others, and of earlier ones with the same name.
-std::string key_prefix(Store& store, const std::string& name, int rank) {
-  const auto use = store.add(fmt::format("{}/uses/{}", name, rank), 1);
-  return fmt::format("{}/{}/", name, use);
-}
-
 // Length of the longest chunk in elements. It must be the same on all ranks, because the segment
 // length depends on it. If each rank knows only its own lengths, returns the maximum of any call.
 std::size_t longest_chunk(const Call& call, const Schedule& schedule) {
@@ -85,17 +79,17 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
   });
 }
 
-Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options,
-               std::vector<int> members)
+Engine::Engine(int rank, Engine& parent, const CommunicatorOptions& options, std::vector<int> ranks)
     : rank_(rank),
-      size_(static_cast<int>(members.size())),
+      size_(static_cast<int>(ranks.size())),
       options_(options),
       host_(posix::host_name()),
-      members_(std::move(members)),
+      members_(parent.job_ranks(ranks)),
       store_(joined_once(parent.store_)),
       failure_(parent.failure_) {
   begin([&] {
-    meet(*parent.store_);
+    GroupOrigin origin{parent, {.name = options_.name, .ranks = std::move(ranks)}};
+    meet(*parent.store_, &origin);
     planner_ = Planner(situation(), parent.planner_.costs(), parent.planner_.table());
     if (parent.stream_planner_) plan_streams(parent.stream_planner_->costs());
   });
@@ -139,21 +133,30 @@ void Engine::start_progress_thread() {
 }
 
 // Joins the job under keys of this communicator's own, and connects.
-void Engine::meet(Store& store) {
-  key_prefix_ = key_prefix(store, options_.name, rank_);
+void Engine::meet(Store& store, GroupOrigin* origin) {
+  // Separates its keys from those of others, and of earlier ones with the same name.
+  const auto use = store.add(use_key(options_.name, static_cast<std::size_t>(rank_)), 1);
+  key_prefix_ = fmt::format("{}/{}/", options_.name, use);
+  if (origin != nullptr) {
+    origin->call.use = use;
+    origin->parent.begin_group(origin->call);
+  }
   store_ = prefixed(store_, key_prefix_);
   make_recorder();
-  connect(Clock::now() + options_.timeout);
+  connect(Clock::now() + options_.timeout, origin);
 }
 
-void Engine::connect(Deadline deadline) {
+void Engine::connect(Deadline deadline, GroupOrigin* origin) {
   // A communicator of one rank joins no job: other users of the store are not its ranks.
   store_->join(rank_, size_ > 1 ? options_.name : "");
   if (size_ > 1 && members_.empty()) require_one_size(*store_, rank_, size_, deadline);
   const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
   make_streams();
-  placement_ = find_topology(*store_, rank_, size_, deadline, host_id,
-                             streams_ ? streams_->describe_peer_access() : "");
+  const auto locate = [&](Deadline until) {
+    placement_ = find_topology(*store_, rank_, size_, until, host_id,
+                               streams_ ? streams_->describe_peer_access() : "");
+  };
+  origin == nullptr ? locate(deadline) : meet_members(*origin, deadline, locate);
   TransportRequest request;
   request.rank = rank_;
   request.size = size_;

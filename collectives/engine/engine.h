@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,6 +34,7 @@
 #include "collectives/communicator.h"
 #include "collectives/engine/call_cache.h"
 #include "collectives/engine/checked_call.h"
+#include "collectives/engine/group_calls.h"
 #include "collectives/engine/job_failure.h"
 #include "collectives/engine/operation.h"
 #include "collectives/executor/plan_cache.h"
@@ -54,9 +56,9 @@ CommunicatorOptions validated_options(CommunicatorOptions options);
 class Engine {
  public:
   Engine(int rank, int size, std::shared_ptr<Store> store, const CommunicatorOptions& options);
-  // For a group of `parent`'s ranks. `members` holds their ranks in the job. The engine plans with
-  // the parent's measured costs.
-  Engine(int rank, Engine& parent, const CommunicatorOptions& options, std::vector<int> members);
+  // For a group of `parent`'s ranks, which `ranks` lists. The engine plans with the parent's
+  // measured costs.
+  Engine(int rank, Engine& parent, const CommunicatorOptions& options, std::vector<int> ranks);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -138,16 +140,22 @@ class Engine {
 
  private:
   enum class Until { kDone, kOneEnded, kBlocked, kWanted };
+  // The communicator that a group comes from, and the call there.
+  struct GroupOrigin {
+    Engine& parent;
+    GroupCall call;
+  };
   struct AskedCall {
     int peer;
     std::shared_ptr<const Store::Answer> answer;
+    bool is_about_group = false;  // the group that the peer makes, not its call
   };
 
   void begin(const std::function<void()>& steps);
   void settle_current_exception() noexcept;
   void start_progress_thread();
-  void meet(Store& store);
-  void connect(Deadline deadline);
+  void meet(Store& store, GroupOrigin* origin = nullptr);
+  void connect(Deadline deadline, GroupOrigin* origin);
   void agree_on_limits(Deadline deadline);
   PlannerInputs situation() const;
   void plan_streams(const Costs& costs);
@@ -230,6 +238,15 @@ class Engine {
   void compare_calls(const Operation& operation);
   void read_peer_calls(const CallHeader& mine);
   void compare(const CallHeader& mine, int peer, std::string_view said) const;
+
+  // Making groups: engine/group_calls.cpp.
+  std::vector<int> job_ranks(std::span<const int> ranks) const;
+  void meet_members(GroupOrigin& origin, Deadline deadline,
+                    const std::function<void(Deadline)>& meet);
+  void begin_group(GroupCall& mine);
+  void compare_group(const GroupCall& mine);
+  bool has_made(const GroupCall& call);
+  void compare_with_group(const CallHeader& mine, int peer, std::string_view said);
   void serve();
 
   std::vector<int> receive_cycle(int peer, Deadline until) const;
@@ -292,7 +309,8 @@ class Engine {
   bool is_closing_ = false;
   bool is_closed_ = false;
   std::atomic<int> waiters_{0};
-  std::uint32_t sequence_ = 0;  // collectives issued so far
+  std::uint32_t sequence_ = 0;                                   // collectives issued so far
+  std::map<std::string, std::int64_t, std::less<>> group_uses_;  // how often by name
   std::vector<std::uint32_t>
       messages_;  // issued so far, by direction: to rank p at 2 p, from p at 2 p + 1
   // In the queue now: collectives, and messages by direction.

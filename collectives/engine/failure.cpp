@@ -323,7 +323,9 @@ void Engine::compare_calls(const Operation& operation) {
   store_->note(fmt::format("call/{}", rank_), calls);
   asked_calls_.clear();
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) asked_calls_.push_back({peer, store_->ask(fmt::format("call/{}", peer))});
+    if (peer == rank_) continue;
+    asked_calls_.push_back({peer, store_->ask(fmt::format("call/{}", peer))});
+    asked_calls_.push_back({peer, store_->ask(group_key(peer)), true});
   }
 }
 
@@ -334,6 +336,10 @@ void Engine::read_peer_calls(const CallHeader& mine) {
   std::erase_if(asked_calls_, [&](const AskedCall& asked) {
     if (!asked.answer->has_come) return false;
     const std::string said = asked.answer->value.value_or("");
+    if (asked.is_about_group) {
+      compare_with_group(mine, asked.peer, said);
+      return true;
+    }
     compare(mine, asked.peer, said);
     if (last_done_.sequence + 1 == mine.sequence) compare(last_done_, asked.peer, said);
     return true;

@@ -1,6 +1,6 @@
 // Fuzzer of the values that ranks exchange through the store and in headers: endpoint addresses,
-// host placement, sizes, costs, call headers, awaited ranks and causes of failure; and of the table
-// of KOLO_TUNING.
+// host placement, sizes, costs, call headers, groups, awaited ranks and causes of failure; and of
+// the table of KOLO_TUNING.
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "collectives/algorithms/algorithm_table.h"
 #include "collectives/engine/failure_text.h"
+#include "collectives/engine/group_calls.h"
 #include "collectives/executor/call_header.h"
 #include "collectives/planner/costs_text.h"
 #include "collectives/planner/tuning.h"
@@ -105,6 +106,11 @@ void take_awaited(Input& input) {
   require(to_text(wait_edges_from(text, size)) == text, "wait edges come back the same");
 }
 
+void take_group(const std::string& text) {
+  const auto call = group_call_from(text);
+  require(!call || group_call_from(to_text(*call)) == call, "a group's call says the same again");
+}
+
 // Two headers. The first is this rank's, with an existing collective and algorithm.
 void take_headers(Input& input) {
   CallHeader mine = input.number<CallHeader>();
@@ -135,6 +141,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 'p':
         take_places(std::string(input.take_all()));
+        break;
+      case 'g':
+        take_group(std::string(input.take_all()));
         break;
       case 's':
         take_size(std::string(input.take_all()));

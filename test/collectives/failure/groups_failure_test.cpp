@@ -151,6 +151,62 @@ TEST_CASE("failure() reports an abort without a call, and every later call fails
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
 }
 
+namespace {
+
+using Making = std::function<void(Communicator& world)>;
+
+// Two ranks wait for each other, in different calls; others may wait for them.
+void require_named(const std::vector<Making>& makings, int one, int other,
+                   const std::string& words) {
+  const auto size = static_cast<int>(makings.size());
+  const auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, size, store, options_over("inproc"));
+    makings[static_cast<std::size_t>(rank)](world);
+    world.barrier();
+  });
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    CHECK(outcome.code == ErrorCode::kMismatch);
+    CHECK((outcome.peer == one || outcome.peer == other));
+    CHECK_THAT(outcome.text, ContainsSubstring("rank " + std::to_string(one)) &&
+                                 ContainsSubstring("rank " + std::to_string(other)) &&
+                                 ContainsSubstring(words));
+  }
+}
+
+Making subset_of(std::vector<int> ranks) {
+  return [ranks](Communicator& world) { world.subset(ranks); };
+}
+
+}  // namespace
+
+TEST_CASE("a split against a duplicate fails before the deadline, and both ranks are named") {
+  const Making split = [](Communicator& world) { world.split(0); };
+  const Making duplicate = [](Communicator& world) { world.duplicate(); };
+  require_named({split, duplicate}, 0, 1,
+                "makes a group of ranks 0, 1, rank 0 called all_gather #0");
+}
+
+TEST_CASE("subsets that differ between ranks fail before the deadline, and both ranks are named") {
+  require_named({subset_of({0, 1}), subset_of({1, 0})}, 0, 1, "a group of ranks");
+  // Rank 3 takes no part, and waits in a barrier for the others.
+  require_named(
+      {subset_of({0, 1, 2}), subset_of({0, 1, 2}), subset_of({0, 2}), [](Communicator&) {}}, 0, 2,
+      "ranks 0, 1, 2");
+}
+
+TEST_CASE("a rank may be late for a group, and make another one before") {
+  const auto outcomes = run_threads(3, [](int rank, const std::shared_ptr<Store>& store) {
+    Communicator world(rank, 3, store, options_over("inproc"));
+    if (rank == 2) store->get("world/1/group/0", Clock::now() + 20s);  // rank 0 has waited long
+    if (rank > 0) world.subset(std::array{1, 2});
+    if (rank != 1) world.subset(std::array{0, 2});
+    world.duplicate();
+    world.barrier();
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text == "");
+}
+
 TEST_CASE("a failure to make a group fails the communicators it would come from") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator world(rank, 2, store, options_over("inproc"));

@@ -1,0 +1,156 @@
+// Detects ranks that make different groups, or call a collective where others make a group.
+#include "collectives/engine/group_calls.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <sstream>
+
+#include "collectives/engine/engine.h"
+#include "collectives/engine/wait_graph.h"
+
+namespace kolo {
+namespace {
+
+// "ranks 0, 1, 2", or the first ones and the number of all.
+std::string name_ranks(const std::vector<int>& ranks) {
+  constexpr std::size_t kNamed = 16;
+  const std::span<const int> named(ranks.data(), std::min(ranks.size(), kNamed));
+  const std::string list = fmt::format("ranks {}", fmt::join(named, ", "));
+  return ranks.size() <= kNamed ? list : fmt::format("{}, ... ({} ranks)", list, ranks.size());
+}
+
+// Numbers of operations wrap, after days of small ones.
+bool is_before(std::uint32_t one, std::uint32_t other) {
+  return static_cast<std::int32_t>(one - other) < 0;
+}
+
+bool has_rank(const GroupCall& call, int rank) {
+  return std::ranges::find(call.ranks, rank) != call.ranks.end();
+}
+
+Error different_groups(int rank, const GroupCall& mine, int peer, const GroupCall& theirs) {
+  return {ErrorCode::kMismatch, peer,
+          fmt::format("rank {} makes a group of {}, rank {} one of {}: list the same ranks in the "
+                      "same order on all of them, and make groups in the same order",
+                      rank, name_ranks(mine.ranks), peer, name_ranks(theirs.ranks))};
+}
+
+Error group_beside_collective(int group_rank, const GroupCall& group, int rank,
+                              const CallHeader& header, int peer) {
+  return {ErrorCode::kMismatch, peer,
+          fmt::format("rank {} makes a group of {}, rank {} called {} before it: call the same in "
+                      "the same order on all ranks (split() begins with an all_gather)",
+                      group_rank, name_ranks(group.ranks), rank, describe(header))};
+}
+
+// A collective that a peer waits in, and that comes no earlier than `next`.
+std::optional<CallHeader> late_call(std::string_view said, std::uint32_t next) {
+  CallHeader header;
+  if (said.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, said.data(), sizeof(header));
+  if (header.magic != CallHeader().magic || is_before(header.sequence, next)) return std::nullopt;
+  return header;
+}
+
+}  // namespace
+
+std::string group_key(int rank) { return fmt::format("group/{}", rank); }
+
+std::string use_key(const std::string& name, std::size_t place) {
+  return fmt::format("{}/uses/{}", name, place);
+}
+
+std::string to_text(const GroupCall& call) {
+  return fmt::format("{} {} {} {}\n{}", call.use, call.sequence, call.ranks.size(),
+                     fmt::join(call.ranks, " "), call.name);
+}
+
+std::optional<GroupCall> group_call_from(std::string_view text) {
+  const auto line = text.find('\n');
+  if (line == std::string_view::npos) return std::nullopt;
+  std::istringstream words{std::string(text.substr(0, line))};
+  words.exceptions(std::ios::badbit);  // throws if memory runs out; that is not the end of the text
+  GroupCall call;
+  std::size_t ranks = 0;
+  if (!(words >> call.use >> call.sequence >> ranks)) return std::nullopt;
+  for (int rank = 0; words >> rank;) call.ranks.push_back(rank);
+  if (call.ranks.size() != ranks) return std::nullopt;
+  call.name = text.substr(line + 1);
+  return call;
+}
+
+std::vector<int> Engine::job_ranks(std::span<const int> ranks) const {
+  std::vector<int> result;
+  for (const int rank : ranks) result.push_back(job_rank(rank));
+  return result;
+}
+
+// On the new group's engine: runs `meet`, which waits in the store for the members. After a while
+// without all of them, the parent compares what they do.
+void Engine::meet_members(GroupOrigin& origin, Deadline deadline,
+                          const std::function<void(Deadline)>& meet) {
+  const Deadline soon = Clock::now() + kPublishWaitsAfter;
+  if (soon >= deadline) return meet(deadline);
+  try {
+    return meet(soon);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDeadline) throw;
+  }
+  Engine& parent = origin.parent;
+  parent.compare_group(origin.call);
+  meet(deadline);
+  parent.store_->note(group_key(parent.rank_), "");
+}
+
+void Engine::begin_group(GroupCall& mine) {
+  const std::lock_guard lock(mutex_);
+  mine.sequence = sequence_;
+  std::int64_t& uses = group_uses_[mine.name];
+  uses = std::max(uses, mine.use);
+}
+
+// A peer that comes later reads what this rank has published, so each compares only once.
+void Engine::compare_group(const GroupCall& mine) {
+  store_->note(group_key(rank_), to_text(mine));
+  std::vector<std::shared_ptr<const Store::Answer>> groups, calls, waits;
+  for (const int peer : mine.ranks) {
+    groups.push_back(store_->ask(group_key(peer)));
+    calls.push_back(store_->ask(fmt::format("call/{}", peer)));
+    waits.push_back(store_->ask(fmt::format("awaited/{}", peer)));
+  }
+  const Deadline until = wait_graph_deadline(*store_);
+  for (const auto& answers : {groups, calls, waits}) {
+    if (!wait_for_answers(*store_, answers, until)) return;
+  }
+  for (std::size_t i = 0; i < mine.ranks.size(); ++i) {
+    const int peer = mine.ranks[i];
+    if (peer == rank_ || store_->add(use_key(mine.name, i), 0) >= mine.use) continue;  // has come
+    const auto theirs = group_call_from(groups[i]->value.value_or(""));
+    if (theirs && theirs->name != mine.name && has_rank(*theirs, rank_) && !has_made(*theirs))
+      throw settle(different_groups(rank_, mine, peer, *theirs));
+    if (waits[i]->value.value_or("").empty()) continue;
+    if (const auto header = late_call(calls[i]->value.value_or(""), mine.sequence))
+      throw settle(group_beside_collective(rank_, mine, peer, *header, peer));
+  }
+}
+
+// True if this rank has made that group, or makes it now in another thread.
+bool Engine::has_made(const GroupCall& call) {
+  const std::lock_guard lock(mutex_);
+  const auto made = group_uses_.find(call.name);
+  return made != group_uses_.end() && made->second >= call.use;
+}
+
+// In the collective `mine`: compares it with the group that `peer` makes.
+void Engine::compare_with_group(const CallHeader& mine, int peer, std::string_view said) {
+  const auto group = group_call_from(said);
+  if (!group || !has_rank(*group, rank_) || is_before(mine.sequence, group->sequence)) return;
+  if (has_made(*group)) return;
+  throw group_beside_collective(peer, *group, rank_, mine, peer);
+}
+
+}  // namespace kolo
