@@ -479,6 +479,7 @@ void Engine::finish_closing() noexcept {
     std::fprintf(stderr, "kolo: %s\n", error.what());
   }
   leave();
+  if (failure_->is_known() && transport_) transport_->quiesce();  // no peer waits for its data
   transport_.reset();
   streams_.reset();
 }

@@ -428,7 +428,7 @@ bool OfiChannel::say_goodbye() {
     has_said_end_ = posted == Posted::kYes;
     if (posted == Posted::kNever) return true;
   }
-  return is_heard_;
+  return is_heard_ || taken_there_ == sent_;
 }
 
 bool OfiChannel::is_broken_off() const {

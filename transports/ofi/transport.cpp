@@ -19,6 +19,7 @@
 #include "transports/ofi/channel.h"
 #include "transports/ofi/endpoint.h"
 #include "transports/ofi/endpoint_group.h"
+#include "transports/ofi/patience.h"
 #include "transports/ofi/progress_watchdog.h"
 #include "transports/ofi/provider.h"
 #include "transports/posix/epoll.h"
@@ -30,7 +31,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long a rank that is done waits until its peers have all data that it sent.
+// How long a rank that is done waits until its peers have all data that it sent, and until the
+// provider is at rest.
 constexpr auto kLastPatience = 2s;
 
 // Posted receives for control messages, shared by all peers.
@@ -234,6 +236,7 @@ class OfiTransport final : public Transport, private ofi::Owner {
     std::vector<LivenessAddress> liveness_addresses;
     for (const auto& address : addresses) {
       names.push_back(address.name);
+      processes_.push_back(address.process);
       liveness_addresses.push_back(address.liveness);
     }
     endpoint_->know(names);
@@ -351,16 +354,18 @@ class OfiTransport final : public Transport, private ofi::Owner {
   // process ends.
   bool come_to_rest() noexcept {
     if (!ofi::known_provider(endpoint_->provider()).closes_at_rest) return true;
-    const auto deadline = Clock::now() + kLastPatience;
+    const bool has_patience = ofi::has_patience_with("", Clock::now());
     try {
       for (ofi::Operation& control : controls_) endpoint_->cancel(control);
       for (const auto& channel : channels_) {
         if (channel) channel->cancel_receives();
       }
-      while (endpoint_->receives() > 0 && Clock::now() < deadline) {
+      endpoint_->poll();
+      while (endpoint_->receives() > 0 && has_patience && Clock::now() < end_of_patience()) {
         endpoint_->poll();
         ::sched_yield();
       }
+      if (endpoint_->receives() > 0 && has_patience) ofi::lose_patience_with("", Clock::now());
     } catch (const std::exception&) {  // the completion queue has failed
       return false;
     }
@@ -384,11 +389,22 @@ class OfiTransport final : public Transport, private ofi::Owner {
                        [](const auto& channel) { return channel && channel->is_ending(); });
   }
 
+  // One for all waits of this transport's end.
+  Deadline end_of_patience() {
+    if (end_of_patience_ == Deadline{}) end_of_patience_ = Clock::now() + kLastPatience;
+    return end_of_patience_;
+  }
+
   // Waits until every peer has all data that was sent to it, or has ended.
   void say_goodbye() noexcept {
-    const auto deadline = Clock::now() + kLastPatience;
     try {
-      while (endpoint_ && endpoint_->is_open() && !all_have_all() && Clock::now() < deadline) {
+      while (endpoint_ && endpoint_->is_open()) {
+        const std::vector<int> left = still_owed();
+        const bool is_late = Clock::now() >= end_of_patience();
+        for (const int peer : left) {
+          if (is_late) ofi::lose_patience_with(process_of(peer), Clock::now());
+        }
+        if (left.empty() || is_late) break;
         liveness_->look();
         progress();
         ::sched_yield();
@@ -397,10 +413,20 @@ class OfiTransport final : public Transport, private ofi::Owner {
     }
   }
 
-  bool all_have_all() {
-    bool is_all = true;
-    for (const auto& channel : channels_) is_all &= !channel || channel->say_goodbye();
-    return is_all;
+  // Peers that do not have all data yet, and that are worth waiting for.
+  std::vector<int> still_owed() {
+    std::vector<int> peers;
+    for (const auto& channel : channels_) {
+      if (!channel || channel->say_goodbye()) continue;
+      const std::string& process = process_of(channel->peer());
+      if (process == process_of(rank_) || ofi::has_patience_with(process, Clock::now()))
+        peers.push_back(channel->peer());
+    }
+    return peers;
+  }
+
+  const std::string& process_of(int peer) const {
+    return processes_[static_cast<std::size_t>(peer)];
   }
 
   const int rank_;
@@ -410,7 +436,9 @@ class OfiTransport final : public Transport, private ofi::Owner {
   std::size_t longest_bytes_ = 0;
   std::uint32_t token_ = 0;
   std::string provider_;
-  std::string name_;  // of the endpoint
+  std::string name_;                    // of the endpoint
+  std::vector<std::string> processes_;  // identities, by rank
+  Deadline end_of_patience_{};
   posix::Epoll watch_;
   std::optional<PeerLiveness> liveness_;
   std::array<ofi::Operation, kControls> controls_;
