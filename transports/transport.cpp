@@ -70,7 +70,7 @@ void StreamChannel::drain(void*) {}
 
 std::shared_ptr<std::byte[]> Transport::allocate(std::size_t bytes) {
   constexpr std::align_val_t page{4096};
-  posix::require_memory(bytes, "for the caller");
+  const auto claim = posix::claim_memory(bytes, "for the caller");
   auto* const memory =
       static_cast<std::byte*>(::operator new[](std::max<std::size_t>(bytes, 1), page));
   std::memset(memory, 0, bytes);

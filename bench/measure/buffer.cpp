@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-void require(std::size_t bytes) {
+posix::MemoryClaim claim(std::size_t bytes) {
   try {
-    posix::require_memory(bytes, "of a buffer");
+    return posix::claim_memory(bytes, "of a buffer");
   } catch (const Error& error) {
     throw OutOfMemory(error.what());
   }
@@ -31,7 +31,7 @@ void require(std::size_t bytes) {
 }  // namespace
 
 Buffer::Buffer(std::size_t bytes, Pages pages) : bytes_((bytes / kPage + 1) * kPage) {
-  require(bytes_);
+  const posix::MemoryClaim claimed = claim(bytes_);
   if (pages == Pages::kShared) {
     file_ = make_memory_file(bytes_, "memory that a peer's processes can map");
     map();

@@ -97,7 +97,8 @@ void require_file_size(std::size_t bytes) {
 SharedMemory::SharedMemory(std::size_t bytes, Pages pages) : descriptor_(make_memfd()) {
   require_file_size(bytes);
   // The kernel does not check the size of a memfd, even if there are not enough pages.
-  if (pages == Pages::kPresent) require_memory(bytes, "that ranks share");
+  MemoryClaim claim;
+  if (pages == Pages::kPresent) claim = claim_memory(bytes, "that ranks share");
   if (::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)) != 0)
     throw_system("ftruncate of a memfd");
   if (::fcntl(descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {

@@ -1,10 +1,15 @@
 #include "transports/posix/host/cgroup.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "transports/error.h"
 
@@ -17,6 +22,9 @@ constexpr std::size_t kNoLimit = std::size_t{1} << 62;
 
 // Smaller requests are not checked: reading the kernel's files takes about 50 us.
 constexpr std::size_t kWorthAsking = std::size_t{1} << 20;
+
+constexpr std::chrono::seconds kLongestClaim{10};
+constexpr std::chrono::milliseconds kBetweenTries{1};
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.find_last_of('/');
@@ -68,6 +76,18 @@ std::size_t available_memory() {
   return SIZE_MAX;
 }
 
+// The lock of a file, for one thread of one process at a time. It ends with its descriptor. None if
+// the file cannot be locked, or if its holder keeps it too long, as a stopped process does.
+Descriptor lock_file(const std::string& path) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto end = std::chrono::steady_clock::now() + kLongestClaim;
+  while (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= end) return Descriptor();
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+  return file;
+}
+
 }  // namespace
 
 std::optional<std::string> first_line(const std::string& path) {
@@ -110,14 +130,16 @@ std::optional<MemoryRoom> cgroup_memory(const CgroupPlaces& places) {
   return least;
 }
 
-void require_memory(std::size_t bytes, std::string_view of_what) {
-  if (bytes < kWorthAsking) return;
+MemoryClaim claim_memory(std::size_t bytes, std::string_view of_what, const CgroupPlaces& places) {
+  if (bytes < kWorthAsking) return {};
   const auto refuse = [&](const std::string& who_has_how_much) {
     throw Error(ErrorCode::kSystem, kNoPeer,
                 "there is no memory for " + std::to_string(bytes) + " bytes " +
                     std::string(of_what) + ": " + who_has_how_much);
   };
-  const auto room = cgroup_memory();
+  const auto limiting = cgroup_memory(places);
+  MemoryClaim claim(lock_file(limiting ? limiting->file : "/proc/meminfo"));
+  const auto room = cgroup_memory(places);
   if (room && bytes > room->free) {
     refuse("this process's cgroup has " + std::to_string(room->free) + " of " +
            std::to_string(room->limit) + " left; ask for less, or raise " + room->file);
@@ -125,6 +147,7 @@ void require_memory(std::size_t bytes, std::string_view of_what) {
   const std::size_t available = available_memory();
   if (bytes > available)
     refuse("this machine has " + std::to_string(available) + " left; ask for less");
+  return claim;
 }
 
 }  // namespace kolo::posix

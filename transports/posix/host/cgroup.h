@@ -7,7 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "transports/posix/descriptor.h"
 
 namespace kolo::posix {
 
@@ -39,9 +42,22 @@ struct MemoryRoom {
 // The level with the least free memory; nothing if no level has a limit.
 std::optional<MemoryRoom> cgroup_memory(const CgroupPlaces& places = {});
 
+// A claim to memory that was found free. Until it is destroyed, claims of other threads and
+// processes under the same limit wait, for 10 s at most. So touch the pages first: two ranks that
+// claim at the same time would otherwise both find the same memory free.
+class MemoryClaim {
+ public:
+  MemoryClaim() = default;
+  explicit MemoryClaim(Descriptor lock) : lock_(std::move(lock)) {}
+
+ private:
+  Descriptor lock_;  // of the file that holds the limit; none for a small claim
+};
+
 // Error kSystem if `bytes` more cannot be had. Without this check the kernel would kill the process
 // once it touches the pages. The message gives the request, the rest and the limit; `of_what` names
-// the purpose ("of a buffer"). No reservation: other processes may use the memory meanwhile.
-void require_memory(std::size_t bytes, std::string_view of_what);
+// the purpose ("of a buffer"). Other programs may use the memory meanwhile.
+[[nodiscard]] MemoryClaim claim_memory(std::size_t bytes, std::string_view of_what,
+                                       const CgroupPlaces& places = {});
 
 }  // namespace kolo::posix
