@@ -146,7 +146,7 @@ void UcxChannel::end() {
   // incomplete message of another rank: from a peer that ended in order, all segments are awaited.)
   shared_.read_what_is_there();
   if (!lost_.empty() || (last_ && (broken_ == UCS_OK || inbox_.has_all(*last_)))) return;
-  lose(broken_ == UCS_OK ? "its process has ended"
+  lose(broken_ == UCS_OK ? "it has ended, or closed its transport"
                          : "UCX says '" + text_of(shared_.worker.ucp(), broken_) + "'" + way_out());
 }
 
@@ -170,6 +170,12 @@ void UcxChannel::throw_if_closed() const {
 }
 
 void UcxChannel::throw_lost(const char* operation) const {
+  if (broken_ == UCS_ERR_NO_MEMORY) {  // of this rank: its peer may be in good health
+    throw Error(ErrorCode::kSystem, kNoPeer,
+                fmt::format("rank {}: there is no memory to {} rank {} (ucx): see ulimit -v, and "
+                            "the limit of the control group",
+                            shared_.rank, operation, peer_));
+  }
   throw Error(
       ErrorCode::kPeerLost, peer_,
       fmt::format("rank {}: cannot {} {}", shared_.rank, operation,

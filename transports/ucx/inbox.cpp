@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace kolo::ucx {
@@ -43,7 +44,7 @@ ucs_status_t Inbox::accept(std::uint32_t number, const void* data, std::size_t b
     arrival.held = const_cast<void*>(data);
     if (is_next && !place_.empty() && place_.size() == bytes) {
       fetch(arrival, place_.data());
-    } else if ((takes_views_ || bytes <= kFetchedAtOnce) && !is_closed_) {
+    } else if ((takes_views_ || bytes <= kFetchedAtOnce) && !is_closed_ && has_memory(arrival)) {
       fetch(arrival, own_memory(arrival));
     }
     return UCS_INPROGRESS;
@@ -62,6 +63,11 @@ ucs_status_t Inbox::accept(std::uint32_t number, const void* data, std::size_t b
   }
   arrival.data = &kNothing;
   if (bytes == 0) return UCS_OK;
+  if (!has_memory(arrival)) {
+    arrival.state = State::kDropped;
+    failure_ = UCS_ERR_NO_MEMORY;
+    return UCS_OK;
+  }
   std::byte* const copy = own_memory(arrival);
   std::memcpy(copy, data, bytes);
   arrival.data = copy;
@@ -71,6 +77,16 @@ ucs_status_t Inbox::accept(std::uint32_t number, const void* data, std::size_t b
 std::byte* Inbox::own_memory(Arrival& arrival) {
   if (!arrival.own) arrival.own = allocate_aligned(slot_stride(segment_bytes_));
   return arrival.own.get();
+}
+
+// For callbacks of UCX, which must not throw: an offer can wait until its receiver asks for it.
+bool Inbox::has_memory(Arrival& arrival) noexcept {
+  try {
+    own_memory(arrival);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 void Inbox::fetch(Arrival& arrival, std::byte* into) {

@@ -77,6 +77,7 @@ class Inbox {
     kOffered,   // by UCX's rendezvous
     kFetching,  // by UCX's rendezvous
     kDoubtful,  // fetched, but the peer may have freed that memory before
+    kDropped,   // there was no memory to keep it
     kWhole,     // at data
     kPlaced     // in the caller's memory
   };
@@ -93,6 +94,7 @@ class Inbox {
   Arrival& next() { return arrivals_[taken_ % kWindow]; }
   const Arrival& next() const { return arrivals_[taken_ % kWindow]; }
   std::byte* own_memory(Arrival& arrival);
+  bool has_memory(Arrival& arrival) noexcept;
   void lengthen(Arrival& arrival, std::size_t bytes);
   void fetch(Arrival& arrival, std::byte* into);
   void fetched(Arrival& arrival, ucs_status_t status);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "test/support/catch.h"
+#include "test/support/sanitizers.h"
 #include "test/transports/ucx/fake_ucx.h"
 
 using namespace kolo;
@@ -17,10 +18,13 @@ constexpr std::size_t kLongest = 128 * 1024;
 constexpr int kPeer = 1;
 
 struct Arrivals {
+  explicit Arrivals(std::size_t longest_bytes = kLongest)
+      : inbox(worker, liveness, kPeer, longest_bytes) {}
+
   posix::Epoll epoll;
   ucx::HostLiveness liveness{2, epoll};
   ucx::Worker worker{fake_library(), 2};
-  Inbox inbox{worker, liveness, kPeer, kLongest};
+  Inbox inbox;
 
   ucs_status_t eager(std::uint32_t number, std::string_view text) {
     return inbox.accept(number, text.data(), text.size(), 0);
@@ -137,6 +141,27 @@ TEST_CASE("a segment of an unexpected length is padded with zeros or cut") {
   arrivals.eager(1, "abcdef");
   CHECK(arrivals.receive(5) == std::string("abc\0\0", 5));
   CHECK(arrivals.receive(2) == "ab");
+}
+
+// Under a sanitizer such a request ends the process.
+TEST_CASE("a segment that there is no memory for is a failure, and nothing is thrown into UCX") {
+  if (kIsSanitized) return;
+  Arrivals arrivals(std::size_t{1} << 60);
+  std::vector<std::byte> place(1000);
+  SECTION("sent as a whole") {
+    CHECK(arrivals.eager(0, "x") == UCS_OK);
+    CHECK(arrivals.inbox.view(1) == Taken::kFailed);
+    CHECK(arrivals.inbox.receive(place) == Taken::kFailed);
+    CHECK(arrivals.inbox.failure() == UCS_ERR_NO_MEMORY);
+  }
+  SECTION("offered: it waits for the receiver's memory") {
+    int offered = 0;
+    CHECK(arrivals.offer(0, &offered, place.size()) == UCS_INPROGRESS);
+    CHECK(played().fetches.empty());
+    CHECK(arrivals.inbox.receive(place) == Taken::kNotYet);
+    REQUIRE(played().fetches.size() == 1);
+    CHECK(played().fetches[0].into == place.data());
+  }
 }
 
 TEST_CASE("a failed fetch is reported as often as the segment is requested") {
