@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "error.h"
 #include "transport.h"
@@ -113,8 +114,10 @@ std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadli
 class TcpStoreServer {
  public:
   // `host`: the address to bind; empty: all addresses, IPv4 and IPv6. Error kUnavailable if the
-  // port is in use. `size`: number of ranks of the job; 0: unknown.
-  TcpStoreServer(const std::string& host, std::uint16_t port, int size = 0);
+  // port is in use. `size`: number of ranks of the job; 0: unknown. `job`: clients of other jobs
+  // are refused; empty: all clients are accepted.
+  TcpStoreServer(const std::string& host, std::uint16_t port, int size = 0,
+                 const std::string& job = {});
   // Waits 5 s at most until the joined ranks have left. After a failure it waits only until they
   // have it, and a second for ranks of `size` that have not come yet, to tell them too.
   ~TcpStoreServer();
@@ -132,6 +135,18 @@ class TcpStoreServer {
 // rank that serves the store, if a rank does; messages name it if the store hangs or ends.
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
                                          Deadline deadline, int server = kNoPeer);
+
+// The places where a store may be served, in the order in which a client tries them.
+struct StorePlaces {
+  struct Place {
+    std::string host;
+    std::uint16_t port = 0;
+  };
+  std::vector<Place> places;
+  std::string job = {};  // as the server's; empty: not compared
+};
+std::shared_ptr<Store> connect_tcp_store(const StorePlaces& at, Deadline deadline,
+                                         int server = kNoPeer);
 
 // Rank and size of this process, from its launcher.
 struct LaunchEnvironment {

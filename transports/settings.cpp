@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
 #include <stdexcept>
 
@@ -102,38 +103,83 @@ WaitKind read_wait(const Reader& reader) {
 }
 
 // Names of a launcher's variables; null: it sets none for this.
-struct Launcher {
+struct RankVariables {
   const char* rank;
   const char* size;
   const char* local_rank;
   const char* local_size;
+  Launcher::Kind kind;
 };
-constexpr Launcher kLauncher = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
-constexpr Launcher kOtherLaunchers[] = {
+constexpr RankVariables kOwn = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                Launcher::Kind::kUnknown};
+constexpr RankVariables kOfLaunchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},  // Open MPI's mpirun
+     "OMPI_COMM_WORLD_LOCAL_SIZE", Launcher::Kind::kOpenMpi},
     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE"},                                   // MVAPICH's
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},  // MPICH's
-    // Slurm's srun. In a batch script, which is not a rank, the second is not set.
-    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr}};
+     "MV2_COMM_WORLD_LOCAL_SIZE", Launcher::Kind::kMpich},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", Launcher::Kind::kMpich},
+    // In a batch script, which is not a rank, the second is not set.
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, Launcher::Kind::kSlurm}};
 
-void read_place(const Reader& reader, const Launcher& launcher, Settings& settings) {
-  settings.rank = reader.integer(launcher.rank, 0);
-  settings.size = reader.integer(launcher.size, 1);
-  settings.local_rank = reader.integer(launcher.local_rank, 0);
-  if (launcher.local_size != nullptr) settings.local_size = reader.integer(launcher.local_size, 1);
-  settings.size_variable = launcher.size;
+void read_ranks(const Reader& reader, const RankVariables& variables, Settings& settings) {
+  settings.rank = reader.integer(variables.rank, 0);
+  settings.size = reader.integer(variables.size, 1);
+  settings.local_rank = reader.integer(variables.local_rank, 0);
+  if (variables.local_size != nullptr)
+    settings.local_size = reader.integer(variables.local_size, 1);
+  settings.size_variable = variables.size;
+  settings.launcher.kind = variables.kind;
 }
 
-void read_place(const Reader& reader, Settings& settings) {
-  read_place(reader, kLauncher, settings);
-  if (settings.rank || settings.size || settings.local_rank || settings.local_size) return;
-  for (const Launcher& launcher : kOtherLaunchers) {
-    // A single process of a launcher may also be an interactive shell in a job.
-    if (!reader.text(launcher.rank) || reader.integer(launcher.size, 1).value_or(1) == 1) continue;
-    return read_place(reader, launcher, settings);
+void read_ranks(const Reader& reader, Settings& settings) {
+  read_ranks(reader, kOwn, settings);
+  if (const auto index = reader.text("JOB_COMPLETION_INDEX"); index && !settings.rank) {
+    if (!settings.size) return;  // a Job may also have pods that are independent
+    settings.rank = reader.integer("JOB_COMPLETION_INDEX", 0);
+    settings.launcher.kind = Launcher::Kind::kKubernetes;
   }
+  if (settings.rank || settings.size || settings.local_rank || settings.local_size) return;
+  for (const RankVariables& variables : kOfLaunchers) {
+    // A single process of a launcher may also be an interactive shell in a job.
+    if (!reader.text(variables.rank) || reader.integer(variables.size, 1).value_or(1) == 1)
+      continue;
+    read_ranks(reader, variables, settings);
+    // srun --mpi=pmi2 sets the variables of PMI, except this one.
+    if (!settings.local_rank) settings.local_rank = reader.integer("SLURM_LOCALID", 0);
+    return;
+  }
+}
+
+std::string joined(const Reader& reader, std::initializer_list<const char*> names) {
+  std::string all;
+  for (const char* name : names) {
+    if (const auto text = reader.text(name)) all += (all.empty() ? "" : " ") + *text;
+  }
+  return all;
+}
+
+void read_launcher(const Reader& reader, Settings& settings) {
+  Launcher& launcher = settings.launcher;
+  const bool has_agent = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  if (launcher.kind == Launcher::Kind::kUnknown && settings.rank && has_agent)
+    launcher.kind = Launcher::Kind::kTorchrun;
+  const std::string torchrun =
+      joined(reader, {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"});
+  const std::string slurm = joined(reader, {"SLURM_JOB_ID", "SLURM_STEP_ID"});
+  // The address of the server tells a job from an earlier one with the same name.
+  const std::string open_mpi =
+      joined(reader, {"PMIX_NAMESPACE", "OMPI_MCA_orte_local_daemon_uri", "PMIX_SERVER_URI2"});
+  launcher.node_list = reader.text("SLURM_STEP_NODELIST").value_or("");
+  launcher.nodes =
+      static_cast<int>(parse_number(reader.text("SLURM_STEP_NUM_NODES").value_or("")).value_or(0));
+  launcher.pmi_descriptor =
+      static_cast<int>(parse_number(reader.text("PMI_FD").value_or("")).value_or(-1));
+  const auto of_version_4 = reader.text("OMPI_MCA_orte_jobfam_session_dir");
+  launcher.folder = of_version_4.value_or(reader.text("PMIX_SERVER_TMPDIR").value_or(""));
+  launcher.pmix_prefix = reader.text("PMIX_PREFIX").value_or("");
+  if (launcher.kind == Launcher::Kind::kTorchrun) launcher.job = torchrun;
+  if (launcher.kind == Launcher::Kind::kSlurm) launcher.job = slurm;
+  if (launcher.kind == Launcher::Kind::kOpenMpi) launcher.job = open_mpi;
 }
 
 void read_ports(const Reader& reader, Settings& settings) {
@@ -212,7 +258,8 @@ std::string without_brackets(const std::string& host) {
 Settings read_settings(const Variables& variables) {
   const Reader reader(variables);
   Settings settings;
-  read_place(reader, settings);
+  read_ranks(reader, settings);
+  read_launcher(reader, settings);
   settings.store = reader.text("KOLO_STORE").value_or("");
   settings.master_host = without_brackets(reader.text("MASTER_ADDR").value_or(""));
   settings.master_port =

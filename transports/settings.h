@@ -21,15 +21,36 @@ enum class WaitKind : std::uint8_t { kAuto, kSpin, kYield, kBlock };
 
 std::string_view to_string(WaitKind kind);
 
+// What a launcher states about the job, so that the ranks meet without KOLO_STORE and MASTER_ADDR.
+struct Launcher {
+  enum class Kind : std::uint8_t {
+    kUnknown,     // none, or one that sets RANK and WORLD_SIZE itself
+    kTorchrun,    // RANK and WORLD_SIZE, with TORCHELASTIC_USE_AGENT_STORE
+    kOpenMpi,     // mpirun of Open MPI
+    kMpich,       // mpiexec of MPICH, MVAPICH and Intel MPI; srun --mpi=pmi2
+    kSlurm,       // srun
+    kKubernetes,  // an indexed Job
+  };
+  Kind kind = Kind::kUnknown;
+  std::string job;          // name of the job; it differs among jobs of one host
+  std::string node_list;    // SLURM_STEP_NODELIST
+  int nodes = 0;            // SLURM_STEP_NUM_NODES; 0: unknown
+  int pmi_descriptor = -1;  // PMI_FD
+  std::string folder;       // of Open MPI's session on this host, removed with the job
+  std::string pmix_prefix;  // PMIX_PREFIX: where Open MPI's own libpmix is installed
+};
+
 struct Settings {
-  // --- rank and size: set by launchers (kolo-run; torchrun, which also needs KOLO_STORE). RANK and
-  // WORLD_SIZE are both set or both unset. If unset, the variables of MPI launchers and srun count,
-  // if they state several ranks ---
+  // --- rank and size: set by launchers (kolo-run, torchrun). RANK and WORLD_SIZE are both set or
+  // both unset. If unset, the variables of MPI launchers and srun count, if they state several
+  // ranks. RANK alone may be missing in a pod of an indexed Job of Kubernetes ---
   std::optional<int> rank;                   // RANK
   std::optional<int> size;                   // WORLD_SIZE
   std::optional<int> local_rank;             // LOCAL_RANK
   std::optional<int> local_size;             // LOCAL_WORLD_SIZE
   std::string size_variable = "WORLD_SIZE";  // the variable that stated `size`
+
+  Launcher launcher;  // the launcher that stated them
 
   // --- rendezvous ---
   // KOLO_STORE: tcp://host:port, tcp://[v6]:port or file:PATH. No rank serves it.

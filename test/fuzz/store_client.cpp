@@ -141,7 +141,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     const auto store =
-        tcp_store_over(server.client_end(), "fuzz", Clock::now() + std::chrono::seconds(20));
+        tcp_store_over(server.client_end(), "fuzz", {Clock::now() + std::chrono::seconds(20)});
     for (int calls = 0; store != nullptr && calls < 32 && !input.is_empty(); ++calls) {
       try {
         call(*store, input, server, answers);

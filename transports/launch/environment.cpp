@@ -10,6 +10,8 @@
 #include <string>
 
 #include "transports/error.h"
+#include "transports/launch/announcement.h"
+#include "transports/launch/meeting_point.h"
 #include "transports/posix/host/identity.h"
 #include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
@@ -101,12 +103,21 @@ std::string host_to_bind(const std::string& master_host) {
 
 // If a kolo store already listens on the port, there is a rank 0 already. Only this process gets an
 // error: the other one may belong to another job.
-std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16_t port, int size) {
+std::shared_ptr<TcpStoreServer> serve_store(const StorePlaces& at, int size) {
+  for (std::size_t i = 0; i + 1 < at.places.size(); ++i) {
+    try {
+      const auto& [host, port] = at.places[i];
+      return std::make_shared<TcpStoreServer>(host_to_bind(host), port, size, at.job);
+    } catch (const Error&) {
+      // Another program has the port; the next one is as good.
+    }
+  }
+  const auto& [host, port] = at.places.back();
   try {
-    return std::make_shared<TcpStoreServer>(host_to_bind(host), port, size);
+    return std::make_shared<TcpStoreServer>(host_to_bind(host), port, size, at.job);
   } catch (const Error& error) {
     try {
-      connect_tcp_store(host, port, Clock::now() + kToBeAnswered);
+      connect_tcp_store({{at.places.back()}, at.job}, Clock::now() + kToBeAnswered);
     } catch (const Error&) {
       throw error;
     }
@@ -118,9 +129,13 @@ std::shared_ptr<TcpStoreServer> serve_store(const std::string& host, std::uint16
   }
 }
 
-// Connects rank 0 to its own server. If that fails, MASTER_ADDR is wrong, and the error says so.
-std::shared_ptr<Store> connect_to_own(const std::string& host, std::uint16_t port,
+// Connects rank 0 to its own server. If MASTER_ADDR is wrong, the error says so.
+std::shared_ptr<Store> connect_to_own(const StorePlaces& at, std::uint16_t port,
                                       Deadline deadline) {
+  const std::string& host = at.places.front().host;
+  if (!at.job.empty() && host_to_bind(host).empty())
+    return connect_tcp_store({{{"127.0.0.1", port}, {"::1", port}}, at.job}, deadline, 0);
+  if (!at.job.empty()) return connect_tcp_store({{{host, port}}, at.job}, deadline, 0);
   try {
     return connect_tcp_store(host, port, deadline, 0);
   } catch (const Error& error) {
@@ -150,24 +165,65 @@ std::shared_ptr<Store> store_from_url(const std::string& text, int size, Deadlin
   return open_file_store(url->path, size, deadline);
 }
 
+std::string name_of(const StorePlaces& at) {
+  return posix::host_and_port(at.places.front().host, at.places.front().port);
+}
+
+// The store of a job in which every rank knows where rank 0 serves it.
+std::shared_ptr<Store> store_at(const StorePlaces& at, const LaunchEnvironment& who,
+                                Deadline deadline) {
+  if (who.rank != 0) return connect_tcp_store(at, deadline, 0);
+  const std::string place = name_of(at);
+  auto server = kept_servers()->find(place, who.size);
+  if (!server) server = serve_store(at, who.size);
+  auto client = connect_to_own(at, server->port(), deadline);
+  kept_servers()->keep(place, who.size, server);
+  return with_server(std::move(client), std::move(server), place);
+}
+
+// Serves a store at a port that the kernel chooses, and announces its places.
+StorePlaces serve_and_announce(const launch::Announce& announce, const LaunchEnvironment& who,
+                               Deadline deadline) {
+  const bool is_one_host = read_settings().local_size == who.size;
+  const std::string job = launch::random_name();
+  auto server = is_one_host ? serve_store({{{"127.0.0.1", 0}, {"::1", 0}}, job}, who.size)
+                            : serve_store({{{"", 0}}, job}, who.size);
+  StorePlaces at = launch::places_of_this_host(server->port(), is_one_host);
+  at.job = job;
+  announce(launch::to_text(at), deadline);
+  kept_servers()->keep(name_of(at), who.size, server);
+  return at;
+}
+
+// The places that rank 0 announces through the launcher. They are announced once: a later store of
+// this process is served at the same places.
+StorePlaces announced_places(const launch::Announce& announce, const LaunchEnvironment& who,
+                             Deadline deadline) {
+  static std::mutex mutex;
+  static std::map<int, StorePlaces> known;  // by rank
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(who.rank);
+  if (found != known.end()) return found->second;
+  StorePlaces at = who.rank == 0 ? serve_and_announce(announce, who, deadline)
+                                 : launch::parse_places(announce({}, deadline));
+  known[who.rank] = at;
+  return at;
+}
+
 std::shared_ptr<Store> find_store(const LaunchEnvironment& who, Deadline deadline) {
   const Settings settings = read_settings();
   if (!settings.store.empty()) return store_from_url(settings.store, who.size, deadline);
   need_both(!settings.master_host.empty(), settings.master_port != 0, "MASTER_ADDR", "MASTER_PORT");
-  if (settings.master_port != 0) {
-    const std::string& host = settings.master_host;
-    if (who.rank != 0) return connect_tcp_store(host, settings.master_port, deadline, 0);
-    const std::string place = posix::host_and_port(host, settings.master_port);
-    auto server = kept_servers()->find(place, who.size);
-    if (!server) server = serve_store(host, settings.master_port, who.size);
-    auto client = connect_to_own(host, settings.master_port, deadline);
-    kept_servers()->keep(place, who.size, server);
-    return with_server(std::move(client), std::move(server), place);
-  }
+  const bool has_place = settings.master_port != 0;
+  if (has_place && settings.launcher.kind != Launcher::Kind::kTorchrun)
+    return store_at({{{settings.master_host, settings.master_port}}}, who, deadline);
   if (who.size == 1) return make_local_store();
+  if (const auto at = launch::meeting_point(settings)) return store_at(*at, who, deadline);
+  if (const auto announce = launch::announcement(settings))
+    return store_at(announced_places(announce, who, deadline), who, deadline);
   throw std::invalid_argument(
       fmt::format("{}={}, but neither KOLO_STORE nor MASTER_ADDR and MASTER_PORT says where the "
-                  "ranks meet: start them with kolo-run, or set these",
+                  "ranks meet: start them with kolo-run, mpirun, srun or torchrun, or set these",
                   settings.size_variable, who.size));
 }
 
@@ -186,8 +242,9 @@ LaunchEnvironment launch_environment() {
   who.size = *settings.size;
   // A launcher without LOCAL_RANK most likely uses one host. With LOCAL_RANK alone, the local size
   // is determined through the store.
-  who.local_rank = settings.local_rank.value_or(who.rank);
-  who.local_size = settings.local_size.value_or(settings.local_rank ? 0 : who.size);
+  const bool is_pod = settings.launcher.kind == Launcher::Kind::kKubernetes;
+  who.local_rank = settings.local_rank.value_or(is_pod ? 0 : who.rank);
+  who.local_size = settings.local_size.value_or(settings.local_rank || is_pod ? 0 : who.size);
   if (who.rank >= who.size) {
     throw std::invalid_argument(
         fmt::format("RANK={} must be less than {}={}", who.rank, settings.size_variable, who.size));

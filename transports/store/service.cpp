@@ -71,6 +71,7 @@ void StoreService::say_goodbye() {
 
 const char* StoreService::greet(std::uint64_t number, Client& client, const Message& message) {
   if (message.kind != Kind::kHello) return "sent no hello";
+  if (!job_.empty() && message.key != job_) return "belongs to another job";
   client.who = message.value.empty() ? "unnamed" : message.value;
   if (come_.size() < size_) come_.insert(client.who);
   reply_(number, {Kind::kValue, message.id, store_wire::kVersion, {}, {}});

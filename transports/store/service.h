@@ -29,9 +29,12 @@ namespace kolo {
 class StoreService {
  public:
   using Reply = std::function<void(std::uint64_t client, const store_wire::Message&)>;
-  // `size`: number of ranks of the job, 0 if unknown.
-  explicit StoreService(Reply reply, int size = 0)
-      : reply_(std::move(reply)), size_(static_cast<std::size_t>(std::max(size, 0))) {}
+  // `size`: number of ranks of the job, 0 if unknown. `job`: clients that name another job are
+  // refused; empty: all are accepted.
+  explicit StoreService(Reply reply, int size = 0, std::string job = {})
+      : reply_(std::move(reply)),
+        size_(static_cast<std::size_t>(std::max(size, 0))),
+        job_(std::move(job)) {}
 
   void add(std::uint64_t client) { clients_.try_emplace(client); }
 
@@ -80,6 +83,7 @@ class StoreService {
 
   const Reply reply_;
   const std::size_t size_;
+  const std::string job_;
   std::set<std::string> come_;  // names of clients that said hello, at most `size_`
   std::map<std::uint64_t, Client> clients_;
   std::unordered_map<std::string, std::string> values_;

@@ -82,11 +82,11 @@ class TcpStore final : public Store {
   }
 
   // False if the server closed the connection before it sent a byte.
-  bool greet(Deadline deadline, Clock::time_point start) {
+  bool greet(Deadline deadline, Clock::time_point start, const std::string& job) {
     const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
     std::optional<Message> reply;
     try {
-      reply = call({Kind::kHello, 0, store_wire::kVersion, {}, who}, deadline);
+      reply = call({Kind::kHello, 0, store_wire::kVersion, job, who}, deadline);
     } catch (const Error&) {
       if (has_heard_) throw;
       return false;
@@ -442,58 +442,14 @@ class TcpStore final : public Store {
   std::optional<std::string> failure_;
 };
 
-// Makes one attempt at one address. Returns 0 or errno.
-int try_to_connect(const posix::Address& address, Deadline deadline, posix::Descriptor& socket) {
-  socket = posix::start_connecting(address);
-  if (!socket.is_open() || (errno != 0 && errno != EINPROGRESS)) return errno;
-  if (errno == EINPROGRESS && !wait_for(socket, POLLOUT, deadline)) return ETIMEDOUT;
-  return posix::connect_result(socket);
-}
-
-std::string what_to_do(const std::string& host, int server) {
-  if (server == kNoPeer)
-    return "start the process that serves it (the launcher), or correct KOLO_STORE";
-  return "start rank 0, which serves it (a job that has failed is over: see its last output), or "
-         "correct MASTER_ADDR and MASTER_PORT" +
-         (posix::is_loopback_only(host)
-              ? fmt::format(": {} is this host, {}, and rank 0 may run on another one", host,
-                            posix::host_name())
-              : "");
-}
-
 }  // namespace
 
 std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, std::string address,
-                                      Deadline deadline) {
-  const auto start = Clock::now();
-  auto store =
-      std::make_shared<TcpStore>(std::move(socket), std::move(address), deadline, start, kNoPeer);
-  return store->greet(deadline, start) ? store : nullptr;
-}
-
-std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
-                                         Deadline deadline, int server) {
-  const auto start = Clock::now();
-  const std::string address = posix::host_and_port(host, port);
-  std::string why;
-  do {
-    for (const auto& candidate : posix::resolve(host, port, why)) {
-      posix::Descriptor socket;
-      const int error = try_to_connect(candidate, deadline, socket);
-      if (error == 0) {
-        auto store =
-            std::make_shared<TcpStore>(std::move(socket), address, deadline, start, server);
-        if (store->greet(deadline, start)) return store;
-      }
-      why = error != 0 ? posix::error_text(error)
-                       : "it closed the connection before it answered the hello: too many other "
-                         "connections may be waiting there, or another program has that port";
-    }
-    std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
-  } while (Clock::now() < deadline);
-  throw Error(ErrorCode::kDeadline, kNoPeer,
-              fmt::format("waited {:.1f} s for the store at {} ({}): {}", seconds_since(start),
-                          address, why, what_to_do(host, server)));
+                                      const TcpStoreOptions& options) {
+  auto store = std::make_shared<TcpStore>(std::move(socket), std::move(address), options.deadline,
+                                          options.start, options.server);
+  const Deadline answer_by = std::min(options.deadline, options.answer_by);
+  return store->greet(answer_by, options.start, options.job) ? store : nullptr;
 }
 
 }  // namespace kolo

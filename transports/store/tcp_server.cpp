@@ -50,11 +50,11 @@ struct Connection {
 
 class Server {
  public:
-  Server(const std::string& host, std::uint16_t port, int size)
+  Server(const std::string& host, std::uint16_t port, int size, const std::string& job)
       : listener_(posix::listen_on(host, port)),
         hello_timeout_(read_settings().hello_timeout),
         service_([this](std::uint64_t token, const Message& message) { reply(token, message); },
-                 size) {
+                 size, job) {
     epoll_.add(listener_.get(), EPOLLIN, kListener);
     epoll_.add(stop_.descriptor(), EPOLLIN, kStop);
   }
@@ -254,8 +254,8 @@ class Server {
 }  // namespace
 
 struct TcpStoreServer::State {
-  State(const std::string& host, std::uint16_t asked_port, int size)
-      : server(host, asked_port, size),
+  State(const std::string& host, std::uint16_t asked_port, int size, const std::string& job)
+      : server(host, asked_port, size, job),
         port(server.port()),
         thread(posix::start_thread("the store's server", [this] { run(); })) {}
 
@@ -272,8 +272,9 @@ struct TcpStoreServer::State {
   std::thread thread;  // last, as it uses the other members
 };
 
-TcpStoreServer::TcpStoreServer(const std::string& host, std::uint16_t port, int size)
-    : state_(std::make_unique<State>(host, port, size)) {}
+TcpStoreServer::TcpStoreServer(const std::string& host, std::uint16_t port, int size,
+                               const std::string& job)
+    : state_(std::make_unique<State>(host, port, size, job)) {}
 
 TcpStoreServer::~TcpStoreServer() {
   state_->server.stop();

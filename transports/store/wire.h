@@ -27,7 +27,7 @@ inline constexpr std::size_t kLongestKey = 4096;
 inline constexpr std::size_t kLongestValue = 1 << 20;
 
 enum class Kind : std::uint32_t {
-  kHello = 1,  // number: version; value: "host, pid". Answered by kValue
+  kHello = 1,  // number: version; key: the job's name; value: "host, pid". Answered by kValue
   kSet,        // key, value. Answered by kValue
   kTryGet,     // key. Answered by kValue or kNothing
   kGet,        // key. Answered by kValue as soon as the key is set

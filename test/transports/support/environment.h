@@ -15,12 +15,12 @@ class Environment {
  public:
   explicit Environment(std::map<std::string, std::string> variables) {
     for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-                             "MASTER_PORT", "KOLO_STORE"}) {
-      const char* old = std::getenv(name);
-      old_[name] = old == nullptr ? std::nullopt : std::optional<std::string>(old);
-      ::unsetenv(name);
+                             "MASTER_PORT", "KOLO_STORE"})
+      keep(name);
+    for (const auto& [name, value] : variables) {
+      keep(name);
+      ::setenv(name.c_str(), value.c_str(), 1);
     }
-    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   }
   ~Environment() {
     for (const auto& [name, value] : old_) {
@@ -35,6 +35,12 @@ class Environment {
   Environment& operator=(const Environment&) = delete;
 
  private:
+  void keep(const std::string& name) {
+    const char* old = std::getenv(name.c_str());
+    old_.emplace(name, old == nullptr ? std::nullopt : std::optional<std::string>(old));
+    ::unsetenv(name.c_str());
+  }
+
   std::map<std::string, std::optional<std::string>> old_;
 };
 

@@ -8,6 +8,9 @@ namespace kolo::posix {
 // Host name for messages.
 std::string host_name();
 
+// The same with its domain, if the resolver knows it: "train-0.kolo.default.svc.cluster.local".
+std::string full_host_name();
+
 // Equal for two processes that can share memory and reach each other's unix sockets: same boot of
 // the same kernel, same network namespace.
 std::string host_identity();
