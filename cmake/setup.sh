@@ -9,6 +9,7 @@
 #            peers   gloo, Open MPI and MPICH, to compare with kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
 #            tests   ccache and mold: a repeated build takes seconds
+#            launchers  Open MPI, MPICH, Slurm and an SSH server, which the tests of launchers start
 #            tidy    clang-tidy, for test/run.sh --tidy
 #   --check  installs nothing; lists what is missing, and fails if something is
 #
@@ -23,6 +24,7 @@ plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 fuzz="clang llvm libclang-rt-dev"
 tests="ccache mold"
+launchers="openmpi-bin mpich slurm-wlm openssh-client openssh-server iproute2 util-linux"
 tidy="clang-tidy"
 
 lock_seconds=600 # how long another apt or dpkg may hold us up
@@ -35,10 +37,10 @@ fail() { say "$*"; exit 1; }
 
 while [ $# -gt 0 ]; do
   case "$1" in
-    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, tests or tidy"; groups="$groups $2"; shift 2 ;;
+    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, tests, launchers or tidy"; groups="$groups $2"; shift 2 ;;
     --check) check=yes; shift ;;
     --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
-    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -52,8 +54,9 @@ for group in $groups; do
     peers) packages="$packages $peers" ;;
     fuzz) packages="$packages $fuzz" ;;
     tests) packages="$packages $tests" ;;
+    launchers) packages="$packages $launchers" ;;
     tidy) packages="$packages $tidy" ;;
-    *) fail "unknown group '$group'; expected one of base, fabrics, plots, peers, fuzz, tests, tidy" ;;
+    *) fail "unknown group '$group'; expected one of base, fabrics, plots, peers, fuzz, tests, launchers, tidy" ;;
   esac
 done
 
@@ -107,6 +110,12 @@ missing_things() {
     has_header gloo/allreduce.h || echo gloo
     command -v mpirun.openmpi >/dev/null 2>&1 || echo "Open MPI (mpirun.openmpi and mpicc.openmpi)"
     command -v mpiexec.mpich >/dev/null 2>&1 || echo "MPICH (mpiexec.mpich and mpicc.mpich)" ;;
+  esac
+  case " $groups " in
+  *" launchers "*)
+    for tool in mpirun mpiexec.hydra srun slurmctld slurmd sshd ip unshare; do
+      command -v "$tool" >/dev/null 2>&1 || echo "$tool"
+    done ;;
   esac
 }
 

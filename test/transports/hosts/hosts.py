@@ -39,6 +39,12 @@ def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
 
+def words_to_enter(name, folder, hostname=None):
+    """Beginning of a command on the host of that name, whose files are in the folder."""
+    inside = 'mount --bind "$0/hosts" /etc/hosts && hostname "$1" && shift && exec "$@"'
+    return ["nsenter", f"--net=/run/netns/{name}", "unshare", "--mount", "--uts", "sh", "-c", inside, folder, hostname or name]
+
+
 class Host:
     """One host. `names`: the content of its /etc/hosts. `hostname`: instead of the name."""
 
@@ -55,9 +61,7 @@ class Host:
 
     def start(self, command, **environment):
         """A process on this host; its output and errors are one text."""
-        inside = 'mount --bind "$0/hosts" /etc/hosts && hostname "$1" && shift && exec "$@"'
-        words = ["nsenter", f"--net=/run/netns/{self.name}", "unshare", "--mount", "--uts"]
-        words += ["sh", "-c", inside, self.folder.name, self.hostname, *map(str, command)]
+        words = [*words_to_enter(self.name, self.folder.name, self.hostname), *map(str, command)]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("KOLO_")}
         return subprocess.Popen(
             words, env=clean | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL

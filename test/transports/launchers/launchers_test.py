@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Every launcher starts the ranks of a program without a flag and without a variable: on one host, and on two.
+
+  launchers_test.py SUM_IN_PROCESSES [group...]
+
+Hosts are network namespaces. A launcher that is not installed is a named skip; other versions than the system's are found by PATH.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "hosts"))
+
+from hosts import Hosts, enter_private_namespaces, words_to_enter  # noqa: E402  (its folder is not a package)
+
+PROGRAM = ""
+PATIENCE_S = 120
+
+
+def programs(*names):
+    """Paths of the programs of these names in all folders of PATH, each once."""
+    found = {}
+    for name in names:
+        for folder in os.get_exec_path():
+            path = Path(folder) / name
+            if os.access(path, os.X_OK):
+                found.setdefault(os.path.realpath(path), str(path))
+    return list(found.values())
+
+
+def version_of(program):
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return done.stdout + done.stderr
+
+
+class Launchers(unittest.TestCase):
+    def setUp(self):
+        self.network = Hosts()
+        self.addCleanup(self.network.end)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def two_hosts(self, *names):
+        """Two hosts on one network, which know each other's names."""
+        names = names or ("host1", "host2")
+        table = "127.0.0.1 localhost\n::1 localhost\n" + "".join(f"10.9.0.{n} {name}\n" for n, name in enumerate(names, 1))
+        hosts = [self.network.host(name, table) for name in names]
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"10.9.0.{number}/24")
+        return hosts
+
+    def run_on(self, host, command, **environment):
+        """Exit code and output of a launcher on the host."""
+        process = host.start(command, **environment)
+        try:
+            return process, process.communicate(timeout=PATIENCE_S)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+    def require_good(self, host, command, ranks=2, **environment):
+        process, output = self.run_on(host, command, **environment)
+        self.assertEqual(process.returncode, 0, output)
+        for rank in range(ranks):
+            self.assertIn(f"rank {rank} of {ranks}: the average is", output)
+
+    def remote_shell(self):
+        """A program in place of ssh: AGENT [-option...] HOST COMMAND..."""
+        path = self.folder / "remote_shell"
+        lines = ["#!/bin/sh", "while :; do case $1 in -*) shift;; *) break;; esac; done", "host=$1; shift", "case $host in"]
+        for host in self.network.hosts:
+            enter = shlex.join(words_to_enter(host.name, host.folder.name))
+            lines.append(f'{host.name}) exec {enter} sh -c "$*";;')
+        path.write_text("\n".join([*lines, "esac", ""]))
+        path.chmod(0o755)
+        return path
+
+    def skip_unless(self, found, what):
+        if not found:
+            self.skipTest(f"{what} is not installed")
+
+
+class OpenMpi(Launchers):
+    def launchers(self):
+        found = [(path, version_of(path)) for path in programs("mpirun.openmpi", "mpirun")]
+        found = [(path, version) for path, version in found if "Open MPI" in version]
+        self.skip_unless(found, "Open MPI")
+        for path, version in found:
+            is_new = int(re.search(r"(\d+)\.", version).group(1)) >= 5
+            with self.subTest(path=path, version=version.splitlines()[0]):
+                yield path, "--prtemca" if is_new else "--mca", "plm_ssh_agent" if is_new else "plm_rsh_agent"
+
+    def test_ranks_on_one_host_meet(self):
+        host = self.two_hosts()[0]
+        for path, _, _ in self.launchers():
+            self.require_good(host, [path, "--allow-run-as-root", "--oversubscribe", "-n", "3", PROGRAM], 3)
+
+    def test_ranks_on_two_hosts_meet(self):
+        hosts = self.two_hosts()
+        for path, option, agent in self.launchers():
+            words = [path, "--allow-run-as-root", option, agent, self.remote_shell(), "--host", "host1:1,host2:1"]
+            self.require_good(hosts[0], [*words, "-n", "2", PROGRAM])
+
+
+class Mpich(Launchers):
+    def launchers(self):
+        found = [(path, version_of(path)) for path in programs("mpiexec.mpich", "mpiexec.hydra", "mpirun")]
+        found = [(path, version) for path, version in found if "HYDRA" in version]
+        self.skip_unless(found, "MPICH")
+        for path, version in found:
+            with self.subTest(path=path, version=version.splitlines()[1]):
+                yield path
+
+    def test_ranks_on_one_host_meet(self):
+        host = self.two_hosts()[0]
+        for path in self.launchers():
+            self.require_good(host, [path, "-n", "3", PROGRAM], 3)
+
+    def test_ranks_on_two_hosts_meet(self):
+        hosts = self.two_hosts()
+        for path in self.launchers():
+            words = [path, "-launcher", "ssh", "-launcher-exec", self.remote_shell(), "-hosts", "host1,host2"]
+            self.require_good(hosts[0], [*words, "-n", "2", PROGRAM])
+
+
+SLURM_CONF = """\
+ClusterName=test
+SlurmctldHost=host1
+SlurmUser=root
+AuthType=auth/none
+CredType=cred/none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/linear
+SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=1
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+ReturnToService=2
+KillWait=1
+SlurmctldPidFile=FOLDER/controller.pid
+SlurmctldLogFile=FOLDER/controller.log
+StateSaveLocation=FOLDER
+SlurmdPidFile=FOLDER/%n/daemon.pid
+SlurmdLogFile=FOLDER/%n/daemon.log
+SlurmdSpoolDir=FOLDER/%n
+NodeName=host[1-2] CPUs=2
+PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=FORCE
+"""
+
+
+class Slurm(Launchers):
+    def setUp(self):
+        super().setUp()
+        self.skip_unless(all(programs(name) for name in ("srun", "slurmctld", "slurmd")), "slurm-wlm")
+        self.hosts = self.two_hosts()
+        self.file = self.folder / "slurm.conf"
+        self.file.write_text(SLURM_CONF.replace("FOLDER", str(self.folder)))
+        self.start_daemon(self.hosts[0], "slurmctld", "-D", "-c")
+        for host in self.hosts:
+            (self.folder / host.name).mkdir()
+            self.start_daemon(host, "slurmd", "-D", "-N", host.name)
+
+    def start_daemon(self, host, *words):
+        daemon = host.start([*words, "-f", self.file])
+
+        def end():
+            daemon.kill()
+            daemon.communicate()
+
+        self.addCleanup(end)
+
+    def require_good_step(self, *words, ranks=2):
+        self.require_good(self.hosts[0], ["srun", *words, PROGRAM], ranks, SLURM_CONF=str(self.file))
+
+    def test_ranks_on_one_and_on_two_hosts_meet(self):
+        self.require_good_step("-N", "1", "-n", "2")
+        self.require_good_step("-N", "2", "-n", "4", ranks=4)
+
+    def test_ranks_of_a_step_with_pmi2_meet(self):
+        self.require_good_step("--mpi=pmi2", "-N", "2")
+
+    def test_two_steps_of_one_allocation_do_not_meet(self):
+        script = f'srun --overlap -N 2 {PROGRAM} & srun --overlap -N 2 {PROGRAM} & wait'
+        process, output = self.run_on(self.hosts[0], ["salloc", "-N", "2", "sh", "-c", script], SLURM_CONF=str(self.file))
+        self.assertEqual(process.returncode, 0, output)
+        self.assertEqual(output.count("of 2: the average is 1.5"), 4, output)
+
+
+class Torchrun(Launchers):
+    def words(self):
+        (path,) = programs("torchrun")[:1] or [None]
+        self.skip_unless(path, "torchrun")
+        return [path, "--no-python", "--nproc-per-node"]
+
+    def test_ranks_on_one_host_meet(self):
+        words = self.words()
+        self.require_good(self.two_hosts()[0], [*words, "2", PROGRAM])
+
+    def test_ranks_on_two_hosts_meet(self):
+        words = self.words()
+        hosts = self.two_hosts()
+        agents = [
+            host.start([*words, "1", "--nnodes", "2", "--node-rank", number, "--master-addr", "host1", PROGRAM])
+            for number, host in enumerate(hosts)
+        ]
+        for rank, agent in enumerate(agents):
+            output = agent.communicate(timeout=PATIENCE_S)[0]
+            self.assertEqual(agent.returncode, 0, output)
+            self.assertIn(f"rank {rank} of 2", output)
+
+
+class Kubernetes(Launchers):
+    def test_pods_of_an_indexed_job_meet_at_the_first(self):
+        domain = "kolo.default.svc.cluster.local"
+        pods = [
+            self.network.host("train-0", f"127.0.0.1 localhost\n10.9.0.1 train-0.{domain} train-0\n"),
+            # Of the other pods' names the cluster's name service knows the long ones.
+            self.network.host("train-1", f"127.0.0.1 localhost\n10.9.0.2 train-1.{domain} train-1\n10.9.0.1 train-0.{domain}\n"),
+        ]
+        for number, pod in enumerate(pods, 1):
+            self.network.join(pod, "net1", f"10.9.0.{number}/24")
+        ranks = [pod.start([PROGRAM], JOB_COMPLETION_INDEX=str(rank), WORLD_SIZE="2") for rank, pod in enumerate(pods)]
+        for rank, process in enumerate(ranks):
+            output = process.communicate(timeout=PATIENCE_S)[0]
+            self.assertEqual(process.returncode, 0, output)
+            self.assertIn(f"rank {rank} of 2", output)
+
+
+if __name__ == "__main__":
+    enter_private_namespaces()
+    PROGRAM = sys.argv.pop(1)
+    result = unittest.main(exit=False, verbosity=2).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if len(result.skipped) == result.testsRun else 0)
