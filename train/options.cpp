@@ -18,6 +18,7 @@
 #include "train/models/model.h"
 #include "transports/base/suggestion.h"
 #include "transports/decorators/shape.h"
+#include "transports/launch/binding.h"
 #include "transports/plugin/registration.h"
 #include "transports/registry.h"
 #include "transports/settings.h"
@@ -261,7 +262,8 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
   }
   if (o.backend == "auto") o.backend = tensor::backend_names().front();
   if (o.threads == 0) {
-    o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / o.ranks);
+    const int sharing = launch::is_bound_by_parent() ? 1 : o.ranks;
+    o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / sharing);
   }
   if (o.command == Command::compare && !is_report_given) o.report = "report";
   if (has_no_report || o.events_fd >= 0) o.report.clear();  // the starting process writes it

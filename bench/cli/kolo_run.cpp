@@ -26,6 +26,7 @@ constexpr const char* kAbout =
     "such command).";
 
 const std::map<std::string, kolo::launch::Binding> kBindings{
+    {"auto", kolo::launch::Binding::kAuto},
     {"none", kolo::launch::Binding::kNone},
     {"cores", kolo::launch::Binding::kCores},
     {"nodes", kolo::launch::Binding::kNodes}};
@@ -128,7 +129,7 @@ int main(int argc, char** argv) {
   kolo::LaunchRequest request;
   double grace_s = 5;
   bool is_plain = false;
-  std::string binding = "none";
+  std::string binding = "auto";
   app.add_option("-n,--ranks", request.ranks, "Number of ranks")
       ->required()
       ->type_name("N")
@@ -140,7 +141,7 @@ int main(int argc, char** argv) {
   app.add_option(
          "--bind", binding,
          "Bind each rank to cores of its own (cores), to the NUMA nodes of its share (nodes), "
-         "or not (none)")
+         "or not (none); auto: cores, if there are enough")
       ->type_name("HOW")
       ->capture_default_str()
       ->check(one_of_bindings());

@@ -1,5 +1,7 @@
 #include "transports/launch/binding.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -30,6 +32,14 @@ std::vector<int> concatenated(const std::vector<std::vector<int>>& nodes) {
   std::vector<int> all;
   for (const std::vector<int>& cores : nodes) all.insert(all.end(), cores.begin(), cores.end());
   return all;
+}
+
+// The first thread of a core's physical core.
+int first_sibling(int core) {
+  const std::string path =
+      "/sys/devices/system/cpu/cpu" + std::to_string(core) + "/topology/thread_siblings_list";
+  const std::vector<int> siblings = parse_core_list(first_line(path));
+  return siblings.empty() ? core : siblings.front();
 }
 
 bool holds_any(const std::vector<int>& cores, const std::vector<int>& of) {
@@ -66,6 +76,7 @@ std::vector<std::vector<int>> cores_by_node() {
     for (const int core : parse_core_list(first_line(list))) {
       if (std::ranges::binary_search(usable, core)) cores.push_back(core);
     }
+    std::ranges::stable_sort(cores, {}, first_sibling);
     found += cores.size();
     if (!cores.empty()) nodes.push_back(std::move(cores));
   }
@@ -75,9 +86,9 @@ std::vector<std::vector<int>> cores_by_node() {
 
 std::vector<std::vector<int>> bind_ranks(const std::vector<std::vector<int>>& nodes, int ranks,
                                          Binding binding) {
-  if (binding == Binding::kNone) return {};
   const std::vector<int> all = concatenated(nodes);
   const auto of = static_cast<std::size_t>(ranks);
+  if (binding == Binding::kNone || (binding == Binding::kAuto && of > all.size())) return {};
   const bool is_by_node = binding == Binding::kNodes || of > all.size();
   std::vector<std::vector<int>> bound;
   for (std::size_t rank = 0; rank < of; ++rank) {
@@ -95,6 +106,10 @@ std::vector<std::vector<int>> bind_ranks(const std::vector<std::vector<int>>& no
     bound.push_back(std::move(share));
   }
   return bound;
+}
+
+bool is_bound_by_parent() {
+  return posix::affinity_cores().size() < posix::affinity_cores(getppid()).size();
 }
 
 }  // namespace kolo::launch

@@ -13,7 +13,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +27,9 @@
 #include <utility>
 
 #include "transports/error.h"
+#include "transports/launch/descendants.h"
+#include "transports/launch/descriptor_limit.h"
+#include "transports/launch/output.h"
 #include "transports/launch/prefixed_lines.h"
 #include "transports/launch/rank_process.h"
 #include "transports/launch/reaper.h"
@@ -47,6 +49,7 @@ constexpr milliseconds kNotice{
     200};  // time for the others to see and report the failure, before SIGTERM
 constexpr milliseconds kLastOutput{
     1000};  // for output of ended ranks that another process still holds open
+constexpr milliseconds kLastWords{200};  // for a blocked reader, after a request to end
 
 // A reserved port: the kernel gives it to no other process. It is bound, but does not listen, so a
 // rank that sets SO_REUSEADDR, as every server does, can bind it.
@@ -94,13 +97,31 @@ bool may_follow_another(const launch::ExitStatus& ending) {
   return !ending.by_signal || ending.value == SIGABRT || ending.value == SIGPIPE;
 }
 
+// The launcher's own output, which its jobs share.
+struct Outputs {
+  bool has_kept() const { return out.has_kept() || errors.has_kept(); }
+  void flush() {
+    out.flush();
+    errors.flush();
+  }
+  void add_to(std::vector<pollfd>& waiting) const {
+    for (const launch::Output* output : {&out, &errors}) {
+      if (output->has_kept()) waiting.push_back({output->descriptor(), POLLOUT, 0});
+    }
+  }
+
+  launch::Output out{STDOUT_FILENO};
+  launch::Output errors{STDERR_FILENO};
+};
+
 class Job {
  public:
-  explicit Job(const LaunchRequest& request)
+  Job(const LaunchRequest& request, Outputs& outputs)
       : request_(request),
         cores_(launch::bind_ranks(launch::cores_by_node(), request.ranks, request.binding)),
-        reaper_(request.ranks),
-        store_("127.0.0.1", 0) {}
+        own_outputs_(outputs),
+        store_("127.0.0.1", 0),
+        reaper_(request.ranks, own_variables()) {}
 
   // Starts the ranks. Returns a result if the program cannot be started.
   std::optional<LaunchResult> start() {
@@ -113,15 +134,15 @@ class Job {
                                         posix::error_text(failure.error))};
       }
       const std::string prefix = fmt::format("[{}] ", rank);
-      outputs_.emplace_back(ranks_.back().take_output(), STDOUT_FILENO, prefix);
-      outputs_.emplace_back(ranks_.back().take_errors(), STDERR_FILENO, prefix);
+      outputs_.emplace_back(ranks_.back().take_output(), own_outputs_.out, prefix);
+      outputs_.emplace_back(ranks_.back().take_errors(), own_outputs_.errors, prefix);
     }
     return std::nullopt;
   }
 
   void add_outputs(std::vector<pollfd>& waiting) const {
     for (const auto& output : outputs_) {
-      if (output.is_open()) waiting.push_back({output.descriptor(), POLLIN, 0});
+      if (output.can_copy()) waiting.push_back({output.descriptor(), POLLIN, 0});
     }
   }
 
@@ -138,13 +159,18 @@ class Job {
   }
 
   void pass_on(int signal) {
-    if (drain_until_) return;
+    if (drain_until_) return stop_draining(signal);
     signal_all(signal);
-    if (!launch::is_request_to_end(signal) || kill_at_) return;
+    if (!launch::is_request_to_end(signal)) return;
+    end_strays(signal);
+    if (kill_at_) return;
     passed_on_ = signal;
     end_at_.reset();
     kill_at_ = Clock::now() + request_.grace;
   }
+
+  // `is_alone`: no other job runs. Then orphans of unknown origin are this job's.
+  void set_alone(bool is_alone) { is_alone_ = is_alone; }
 
   std::optional<Deadline> next_deadline() const {
     if (drain_until_) return drain_until_;
@@ -153,10 +179,14 @@ class Job {
 
   // Ends ranks whose time is over, and processes that all ranks left behind.
   void keep_deadlines() {
-    if (drain_until_) return;
     const Deadline now = Clock::now();
+    if (drain_until_) {  // a reader that is slow may take its time, unless the end was requested
+      if (own_outputs_.has_kept() && passed_on_ == 0) drain_until_ = now + kLastOutput;
+      return;
+    }
     if (end_at_ && now >= *end_at_) {
       signal_all(SIGTERM);
+      end_strays(SIGTERM);
       signal_all(SIGCONT);  // a stopped rank must continue to end
       end_at_.reset();
       kill_at_ = now + request_.grace;
@@ -167,13 +197,16 @@ class Job {
     }
     if (std::ranges::any_of(ranks_, &RankProcess::is_running)) return;
     signal_all(SIGKILL);
-    drain_until_ = now + kLastOutput;
+    end_strays(SIGKILL);
+    drain_until_ = now + (own_outputs_.has_kept() && passed_on_ != 0 ? kLastWords : kLastOutput);
   }
 
   // True if all ranks have ended, and their output is copied or late.
   bool is_over() const {
-    return drain_until_ && (std::ranges::none_of(outputs_, &launch::PrefixedLines::is_open) ||
-                            Clock::now() >= *drain_until_);
+    if (!drain_until_) return false;
+    if (Clock::now() >= *drain_until_) return true;
+    return std::ranges::none_of(outputs_, &launch::PrefixedLines::is_open) &&
+           !own_outputs_.has_kept();
   }
 
   LaunchResult result() const {
@@ -190,6 +223,12 @@ class Job {
   }
 
  private:
+  // Variables that no process of another job has.
+  std::vector<std::string> own_variables() const {
+    return {"KOLO_STORE=" + store_url(), "MASTER_PORT=" + std::to_string(free_port_.port())};
+  }
+  std::string store_url() const { return fmt::format("tcp://127.0.0.1:{}", store_.port()); }
+
   launch::RankProgram program(int rank) const {
     const std::string size = std::to_string(request_.ranks);
     const std::string number = std::to_string(rank);
@@ -198,7 +237,7 @@ class Job {
              {"WORLD_SIZE", size},
              {"LOCAL_RANK", number},
              {"LOCAL_WORLD_SIZE", size},
-             {"KOLO_STORE", fmt::format("tcp://127.0.0.1:{}", store_.port())},
+             {"KOLO_STORE", store_url()},
              {"MASTER_ADDR", "127.0.0.1"},
              {"MASTER_PORT", std::to_string(free_port_.port())}},
             rank == 0 && request_.output == RankOutput::kRankZeroPlain,
@@ -230,21 +269,46 @@ class Job {
     for (const RankProcess& rank : ranks_) rank.signal_group(signal);
   }
 
+  // Signals descendants of the ranks that have left their process groups.
+  void end_strays(int signal) {
+    launch::signal_descendants(signal, [this](const launch::Descendant& one) {
+      if (one.child == reaper_.pid()) return false;
+      const auto leads = [&one](const RankProcess& rank) { return rank.pid() == one.group; };
+      if (std::ranges::any_of(ranks_, leads)) return false;  // signal_all() reaches it
+      const auto is_its = [&one](const RankProcess& rank) { return rank.pid() == one.child; };
+      return is_alone_ || std::ranges::any_of(ranks_, is_its) ||
+             launch::has_in_environment(one.pid, own_variables());
+    });
+  }
+
+  // A request to end while the last output waits for a reader: the output is given up.
+  void stop_draining(int signal) {
+    if (!launch::is_request_to_end(signal) || !own_outputs_.has_kept()) return;
+    if (passed_on_ == 0) passed_on_ = signal;
+    drain_until_ = Clock::now();
+  }
+
   // Success, unless output of the ranks could not be written.
   LaunchResult result_of_success() const {
-    for (const launch::PrefixedLines& output : outputs_) {
-      if (output.error() == 0) continue;
+    if (own_outputs_.has_kept()) {
+      return {128 + passed_on_,
+              fmt::format("signal {} ({}) came before a reader took the last output, which is lost",
+                          passed_on_, strsignal(passed_on_))};
+    }
+    for (const launch::Output* output : {&own_outputs_.out, &own_outputs_.errors}) {
+      if (output->error() == 0) continue;
       return {1, fmt::format("cannot write the output of the ranks: {}; missing lines are lost",
-                             posix::error_text(output.error()))};
+                             posix::error_text(output->error()))};
     }
     return {};
   }
 
   const LaunchRequest& request_;
   const std::vector<std::vector<int>> cores_;  // of each rank; empty: no binding
-  launch::Reaper reaper_;
+  Outputs& own_outputs_;
   TcpStoreServer store_;
   FreePort free_port_;
+  launch::Reaper reaper_;
   std::vector<RankProcess> ranks_;
   std::vector<launch::PrefixedLines> outputs_;
   std::optional<std::size_t> failed_;
@@ -254,6 +318,7 @@ class Job {
   std::optional<Deadline> end_at_;       // SIGTERM to all
   std::optional<Deadline> kill_at_;      // SIGKILL to all
   std::optional<Deadline> drain_until_;  // all ranks have ended
+  bool is_alone_ = true;
 };
 
 // Jobs that run at the same time, in one event loop.
@@ -262,7 +327,9 @@ class Jobs {
   // `advice`: added to the message of each failure.
   Jobs(std::span<const LaunchRequest> requests, std::string advice, const JobEnded& ended)
       : advice_(std::move(advice)), ended_(ended), results_(requests.size()) {
-    for (const LaunchRequest& request : requests) jobs_.push_back(std::make_unique<Job>(request));
+    for (const LaunchRequest& request : requests)
+      jobs_.push_back(std::make_unique<Job>(request, outputs_));
+    tell_whether_alone();
   }
 
   std::vector<LaunchResult> run() {
@@ -271,6 +338,7 @@ class Jobs {
     }
     while (std::ranges::any_of(jobs_, [](const auto& job) { return job != nullptr; })) {
       wait_for_something();
+      outputs_.flush();
       for_each([](Job& job) { job.copy_output(); });
       take_signals();
       for_each([](Job& job) { job.keep_deadlines(); });
@@ -292,11 +360,18 @@ class Jobs {
     if (result.exit_code != 0) result.message += advice_;
     results_[i] = std::move(result);
     jobs_[i].reset();
+    tell_whether_alone();
     if (ended_) ended_(i, results_[i]);
+  }
+
+  void tell_whether_alone() {
+    const auto left = std::ranges::count_if(jobs_, [](const auto& job) { return job != nullptr; });
+    for_each([left](Job& job) { job.set_alone(left == 1); });
   }
 
   void wait_for_something() {
     std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0}};
+    outputs_.add_to(waiting);
     std::optional<Deadline> deadline;
     for_each([&](Job& job) {
       job.add_outputs(waiting);
@@ -327,46 +402,10 @@ class Jobs {
   Subreaper subreaper_;
   const std::string advice_;
   const JobEnded& ended_;
+  Outputs outputs_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<LaunchResult> results_;
 };
-
-// Largest number of descriptors open in this process while it launches. `with_store`: each rank
-// that is already running has a connection to the store.
-int descriptors_needed(std::span<const LaunchRequest> requests, int open_now, bool with_store) {
-  constexpr int kSignals = 1;
-  constexpr int kOwn = 6;            // of a job: the reaper, three or four of the store, a port
-  constexpr int kWhileStarting = 6;  // both ends of three pipes
-  int needed = open_now + kSignals + kWhileStarting;
-  for (const LaunchRequest& request : requests) {
-    const int plain = request.output == RankOutput::kRankZeroPlain ? 1 : 0;
-    const int before_last = 2 * std::max(request.ranks - 1 - plain, 0);
-    needed += kOwn + before_last + (with_store ? request.ranks - 1 : 0);
-  }
-  return needed + 2 * static_cast<int>(requests.size() - 1);
-}
-
-int open_descriptors(int limit) {
-  constexpr int kMany = 4096;  // with more there is no need to count
-  int count = 0;
-  for (int i = 0; i < std::min(limit, kMany); ++i) count += fcntl(i, F_GETFD) >= 0 ? 1 : 0;
-  return count;
-}
-
-// Checked in advance, since a rank whose connection to the store is not accepted would get no
-// error.
-std::string why_too_few_descriptors(std::span<const LaunchRequest> requests, bool with_store) {
-  rlimit limit{};
-  constexpr rlim_t kMost = 1 << 20;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > kMost) return {};
-  const int allowed = static_cast<int>(limit.rlim_cur);
-  const int needed = descriptors_needed(requests, open_descriptors(allowed), with_store);
-  if (needed <= allowed) return {};
-  int ranks = 0;
-  for (const LaunchRequest& request : requests) ranks += request.ranks;
-  return fmt::format("{}; to launch {} ranks it needs {}", posix::error_text(EMFILE), ranks,
-                     needed);
-}
 
 // Errors that every rank would have are reported once, here.
 void require_valid(const LaunchRequest& request) {
@@ -398,9 +437,9 @@ std::vector<LaunchResult> launch_jobs(std::span<const LaunchRequest> requests,
   const bool are_ours = std::ranges::any_of(requests, [](const LaunchRequest& request) {
     return request.output == RankOutput::kRankZeroPlain;
   });
-  if (const auto why = why_too_few_descriptors(requests, are_ours); !why.empty())
+  if (const auto why = launch::why_too_few_descriptors(requests, are_ours); !why.empty())
     throw Error(ErrorCode::kSystem, kNoPeer, "launcher: " + why);
-  const std::string suspicion = why_too_few_descriptors(requests, true);
+  const std::string suspicion = launch::why_too_few_descriptors(requests, true);
   const std::string advice = suspicion.empty()
                                  ? ""
                                  : fmt::format(

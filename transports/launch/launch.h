@@ -6,9 +6,12 @@
 // not use kolo. The standard input is empty.
 //
 // All ranks end together. If one fails, the others have a moment to report it, then get SIGTERM,
-// then SIGKILL, with all processes of their groups. Signals to the launcher are passed on to all
-// ranks. If the launcher itself is killed, even by SIGKILL, no process is left behind: the kernel
-// ends the ranks, and a reaper process their process groups.
+// then SIGKILL, with all processes that they started, also in other process groups and sessions.
+// Signals to the launcher are passed on to all ranks. If the launcher itself is killed, even by
+// SIGKILL, no process is left behind: the kernel ends the ranks, and a reaper process their process
+// groups, and processes elsewhere that have the job's variables in their environment.
+//
+// The launcher never waits for the reader of its output. It ends on request although none reads.
 #pragma once
 
 #include <chrono>
@@ -33,7 +36,7 @@ struct LaunchRequest {
   int ranks = 1;
   std::vector<std::string> command;  // a program, looked up in PATH, and its arguments
   RankOutput output = RankOutput::kPrefixed;
-  launch::Binding binding = launch::Binding::kNone;
+  launch::Binding binding = launch::Binding::kNone;  // kolo-run: kAuto
   std::chrono::milliseconds grace{
       5000};  // from SIGTERM, or a signal that was passed on, to SIGKILL
   // Open descriptors of this process that the ranks inherit, although they are closed on exec.

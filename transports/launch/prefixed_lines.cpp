@@ -1,10 +1,8 @@
 #include "transports/launch/prefixed_lines.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
 #include <utility>
 
 namespace kolo::launch {
@@ -14,27 +12,10 @@ constexpr std::size_t kReadBytes = 16 * 1024;  // on the stack, which may be sma
 constexpr std::size_t kLongestLine =
     256 * 1024;  // longer ones are cut, so that memory stays bounded
 
-// One write for many lines: a line of one rank never lands inside a line of another. Returns zero,
-// or errno.
-int write_all(int to, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = write(to, text.data(), text.size());
-    if (wrote > 0) {
-      text.remove_prefix(static_cast<std::size_t>(wrote));
-    } else if (errno == EAGAIN) {
-      pollfd waiting{to, POLLOUT, 0};
-      poll(&waiting, 1, -1);
-    } else if (errno != EINTR) {
-      return errno == EPIPE ? 0 : errno;  // without a reader the ranks continue
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 
-PrefixedLines::PrefixedLines(posix::Descriptor from, int to, std::string prefix)
-    : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
+PrefixedLines::PrefixedLines(posix::Descriptor from, Output& to, std::string prefix)
+    : from_(std::move(from)), to_(&to), prefix_(std::move(prefix)) {}
 
 PrefixedLines::~PrefixedLines() {
   if (is_open()) write_lines(true);
@@ -42,7 +23,7 @@ PrefixedLines::~PrefixedLines() {
 
 void PrefixedLines::copy() {
   char buffer[kReadBytes];
-  while (is_open()) {
+  while (can_copy()) {
     const ssize_t got = read(from_.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
@@ -69,8 +50,7 @@ void PrefixedLines::write_lines(bool is_last) {
     begin = is_whole ? end + 1 : stop;
   }
   pending_.erase(0, begin);
-  const int error = write_all(to_, text);
-  if (error_ == 0) error_ = error;
+  to_->add(text);
 }
 
 }  // namespace kolo::launch

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "transports/launch/output.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::launch {
@@ -10,30 +11,26 @@ namespace kolo::launch {
 class PrefixedLines {
  public:
   // `from` is non-blocking; `to` is borrowed.
-  PrefixedLines(posix::Descriptor from, int to, std::string prefix);
+  PrefixedLines(posix::Descriptor from, Output& to, std::string prefix);
   ~PrefixedLines();
   PrefixedLines(PrefixedLines&& other) noexcept = default;
   PrefixedLines& operator=(PrefixedLines&& other) noexcept = default;
 
   int descriptor() const { return from_.get(); }
   bool is_open() const { return from_.is_open(); }
+  bool can_copy() const { return is_open() && !to_->is_full(); }
 
-  // The first error of writing (errno), after which lines are lost; 0: none. A closed reader
-  // (EPIPE) is not an error.
-  int error() const { return error_; }
-
-  // Copies the available output without waiting. At the end, a last line without a newline gets
-  // one.
+  // Copies the available output without waiting, unless `to` is full. At the end, a last line
+  // without a newline gets one.
   void copy();
 
  private:
   void write_lines(bool is_last);
 
   posix::Descriptor from_;
-  int to_;
+  Output* to_;
   std::string prefix_;
   std::string pending_;
-  int error_ = 0;
 };
 
 }  // namespace kolo::launch

@@ -4,17 +4,21 @@
   kolo_run_test.py KOLO_RUN [test...]
 """
 
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 from pathlib import Path
 
-from processes import PATIENCE_S, guardian_of, wait_until
+from processes import PATIENCE_S, guardian_of, ranks_of, wait_until
 
+F_GETPIPE_SZ = 1032  # in the module fcntl since Python 3.10
 KOLO_RUN = ""
 
 
@@ -28,6 +32,17 @@ def run(*words, **options):
     process = start(*words, **options)
     output, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, output, errors
+
+
+def living_with(text):
+    """Whether a living process has the text in its command line."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
+                return True  # a zombie has no command line
+        except OSError:
+            continue
+    return False
 
 
 def living_groups():
@@ -167,18 +182,23 @@ class Endings(unittest.TestCase):
         self.assertEqual(code, 126)
         self.assertIn("cannot start '/'", errors)
 
-    def test_ranks_are_bound_to_the_requested_cores(self):
-        shown = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
-        cores = sorted(os.sched_getaffinity(0))
-        self.assertEqual(run("-n", "2", *shown)[1].splitlines().count(f"[0] {cores}"), 1)
-        code, output, errors = run("-n", "2", "--bind", "cores", *shown)
+    def cores_of_ranks(self, *words):
+        """The cores of each rank of a job with these options, by rank."""
+        code, output, errors = run(*words, sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))")
         self.assertEqual(code, 0, errors)
-        bound = {line[:3]: set(json.loads(line[4:])) for line in output.splitlines()}
-        self.assertEqual(bound["[0]"] | bound["[1]"], set(cores))
-        if len(cores) > 1:
-            self.assertEqual(bound["[0]"] & bound["[1]"], set())
+        return {int(line[1:line.index("]")]): set(json.loads(line.split(" ", 1)[1])) for line in output.splitlines()}
+
+    def test_ranks_are_bound_to_cores_of_their_own_if_there_are_enough(self):
+        cores = os.sched_getaffinity(0)
+        for words in (["-n", str(len(cores))], ["-n", "1"], ["-n", str(len(cores)), "--bind", "cores"]):
+            bound = self.cores_of_ranks(*words)
+            self.assertEqual(set().union(*bound.values()), cores)
+            self.assertEqual(sum(map(len, bound.values())), len(cores))
+        for words in (["-n", str(len(cores) + 1)], ["-n", "2", "--bind", "none"]):
+            for of_rank in self.cores_of_ranks(*words).values():
+                self.assertEqual(of_rank, cores)
         code, _, errors = run("-n", "2", "--bind", "stars", "true")
-        self.assertEqual((code, errors), (2, "kolo-run: --bind: there is no 'stars'; expected one of cores, nodes, none; see kolo-run --help\n"))
+        self.assertEqual((code, errors), (2, "kolo-run: --bind: there is no 'stars'; expected one of auto, cores, nodes, none; see kolo-run --help\n"))
 
     def test_bad_arguments_print_one_line(self):
         for words in (["-n", "0", "true"], ["-n", "two", "true"], ["true"], ["-n", "2"], ["-n"], ["--what", "true"], []):
@@ -191,7 +211,7 @@ class Endings(unittest.TestCase):
                              (["-n", "2", "--grace", "nan", "true"], "--grace: 'nan' is not a number from 0 to 3600"),
                              (["true"], "-n N is missing"), (["-n"], "--ranks needs a value"), (["--what", "true"], "no option '--what'; see"),
                              (["--rank", "2", "true"], "no option '--rank'; did you mean --ranks?; see"),
-                             (["-n", "2", "--bind", "core", "true"], "expected one of cores, nodes, none; did you mean cores?; see"),
+                             (["-n", "2", "--bind", "core", "true"], "expected one of auto, cores, nodes, none; did you mean cores?; see"),
                              (["-n", "2"], "there is no command to run")):
             _, _, errors = run(*words)
             self.assertIn(about, errors)
@@ -287,6 +307,75 @@ class Signals(unittest.TestCase):
         process.kill()
         process.wait(PATIENCE_S)
         self.assert_nothing_left(groups)
+
+    def start_with_strays(self, code=0):
+        """A job whose ranks start processes in groups and sessions of their own, one of them an orphan. Returns the job, and a
+        text in the command lines of these processes."""
+        # Each stray prints "ready" when it has left the rank's group. On SIGUSR1 the ranks end with the code.
+        mark = f"stray {self.id()} {os.getpid()}"
+        stray = "trap '' TERM HUP INT; echo ready; while :; do read line <$1; done"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.mkfifo(f"{folder.name}/pipe")  # which nothing writes to
+        words = f'sh -c "$0" "{mark}" "$1"'
+        script = f"setsid {words} & timeout 1000 {words} & (setsid {words} &) ; trap 'exit {code}' USR1; while :; do wait; done"
+        process = start("-n", "2", "--grace", "0.1", "sh", "-c", script, stray, f"{folder.name}/pipe")
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        for _ in range(6):
+            self.assertIn("ready", process.stdout.readline())
+        return process, mark
+
+    def test_processes_with_a_group_of_their_own_end_with_the_job(self):
+        for request in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+            with self.subTest(request=request):
+                process, mark = self.start_with_strays()
+                process.send_signal(request)
+                process.wait(PATIENCE_S)
+                wait_until(lambda: not living_with(mark), "the end of processes with other groups")
+
+    def test_processes_with_a_group_of_their_own_end_when_ranks_have_ended(self):
+        for code in (0, 3):
+            with self.subTest(code=code):
+                process, mark = self.start_with_strays(code)
+                process.send_signal(signal.SIGUSR1)
+                self.assertEqual(process.wait(PATIENCE_S), code)
+                wait_until(lambda: not living_with(mark), "the end of processes with other groups")
+
+    def start_blocked(self, script):
+        """A job whose output is not read. Returns when the pipe is full."""
+        process = start("-n", "2", "--grace", "1", "sh", "-c", script)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        capacity = fcntl.fcntl(process.stdout, F_GETPIPE_SZ)
+
+        def is_full():
+            return struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"1234"))[0] > capacity - 4096
+
+        wait_until(is_full, "a full pipe")
+        return process
+
+    def test_a_request_to_end_is_heard_while_the_output_is_blocked(self):
+        process = self.start_blocked("exec yes")
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
+        self.assertEqual(len(process.stderr.read().splitlines()), 1)
+
+    def test_a_failed_rank_ends_the_others_while_the_output_is_blocked(self):
+        process = self.start_blocked("[ $RANK = 1 ] && exec yes; trap 'exit 3' USR1; while :; do wait; done")
+        ranks = wait_until(lambda: len(ranks_of(process)) == 2 and ranks_of(process), "the ranks")
+        os.kill(ranks[0], signal.SIGUSR1)
+        wait_until(lambda: not ranks_of(process), "the end of all ranks")
+        self.assertIsNone(process.poll())  # it waits for the reader
+        process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(process.returncode, 3)
+
+    def test_the_last_output_is_given_up_on_request(self):
+        process = self.start_blocked("head -c 20000 /dev/zero | tr '\\0' '\\n'")
+        wait_until(lambda: not ranks_of(process), "the end of all ranks")
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE_S), 128 + signal.SIGTERM)
+        self.assertIn("which is lost", process.stderr.read())
 
     def test_a_stopped_guardian_is_killed_and_named(self):
         process, groups = self.start_waiting()

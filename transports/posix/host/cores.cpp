@@ -26,7 +26,7 @@ std::optional<double> quota_v1(const std::string& folder) {
 
 }  // namespace
 
-std::vector<int> affinity_cores() {
+std::vector<int> affinity_cores(pid_t process) {
   // Grows the mask until it is as long as the kernel's: there are machines with more than 1024
   // cores.
   for (int cores = 1024; cores <= 1 << 20; cores *= 2) {
@@ -34,7 +34,7 @@ std::vector<int> affinity_cores() {
     if (set == nullptr) break;
     const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(cores));
     std::vector<int> found;
-    const bool fits = ::sched_getaffinity(0, bytes, set) == 0;
+    const bool fits = ::sched_getaffinity(process, bytes, set) == 0;
     for (int core = 0; fits && core < cores; ++core) {
       if (CPU_ISSET_S(static_cast<std::size_t>(core), bytes, set)) found.push_back(core);
     }

@@ -1,14 +1,16 @@
 // Cores that this process may use: affinity mask and cgroup quota.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string_view>
 #include <vector>
 
 namespace kolo::posix {
 
-// Numbers of the cores in the affinity mask, ascending.
-std::vector<int> affinity_cores();
+// Numbers of the cores in the affinity mask, ascending; of this process, or of another one.
+std::vector<int> affinity_cores(pid_t process = 0);
 
 // CPU quota of this process's cgroups (v1 and v2, the tightest of all levels), in cores; nothing
 // without a limit.

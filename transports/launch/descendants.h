@@ -1,0 +1,36 @@
+// Processes that the ranks started, wherever they have gone: in a process group or a session of
+// their own, or left behind by a parent that has ended.
+//
+// The launcher is the subreaper of its descendants (prctl), so an orphan becomes its child, and
+// /proc shows all of them in one tree.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace kolo::launch {
+
+struct Descendant {
+  pid_t pid = 0;
+  pid_t group = 0;
+  pid_t child = 0;  // the child of this process from which it descends; itself, if it is one
+};
+
+// The living descendants of this process.
+std::vector<Descendant> descendants();
+
+// Whether the process was started with all these entries ("NAME=VALUE") in its environment.
+bool has_in_environment(pid_t pid, const std::vector<std::string>& entries);
+
+// Sends the signal to each descendant that `is_chosen`. SIGKILL: looks again, until none is new, as
+// a process may start another one before it gets the signal.
+void signal_descendants(int signal, const std::function<bool(const Descendant&)>& is_chosen);
+
+// Kills every process of the machine that has these entries in its environment. For the reaper,
+// since the launcher's descendants are not its own.
+void kill_by_environment(const std::vector<std::string>& entries);
+
+}  // namespace kolo::launch
