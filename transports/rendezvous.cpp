@@ -25,7 +25,9 @@ class StoreOverStore : public Store {
     return store_->add(key, delta);
   }
   // Liveness and failure belong to the whole job: no prefix.
-  void join(int rank, std::string_view communicator) override { store_->join(rank, communicator); }
+  void join(int rank, std::string_view communicator, int size) override {
+    store_->join(rank, communicator, size);
+  }
   void leave() override { store_->leave(); }
   std::optional<std::string> failure() override { return store_->failure(); }
   std::string post_failure(std::string_view text) override { return store_->post_failure(text); }
@@ -71,9 +73,9 @@ class JoinedOnce final : public StoreOverStore {
  public:
   using StoreOverStore::StoreOverStore;
 
-  void join(int rank, std::string_view communicator) override {
+  void join(int rank, std::string_view communicator, int size) override {
     const std::lock_guard lock(mutex_);
-    if (members_ == 0) StoreOverStore::join(rank, communicator);
+    if (members_ == 0) StoreOverStore::join(rank, communicator, size);
     ++members_;
   }
   void leave() override {

@@ -69,9 +69,10 @@ class Store {
 
   // Registers `rank` as alive. A joined rank whose store ends without leave() counts as dead, if
   // the store can detect that. If two processes join as the same rank of one `communicator` (a
-  // name; empty: none), the job fails, and the error names both.
-  virtual void join(int rank, std::string_view communicator) = 0;
-  void join(int rank) { join(rank, {}); }
+  // name; empty: none), the job fails, and the error names both. Once all `size` ranks of it have
+  // joined (0: unknown), only the newcomer gets an error, and can use the store no more.
+  virtual void join(int rank, std::string_view communicator, int size) = 0;
+  void join(int rank) { join(rank, {}, 0); }
   virtual void leave() = 0;
 
   // The job's first failure, if any. Cheap, and does not block: call it in every long wait.

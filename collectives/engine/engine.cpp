@@ -134,6 +134,9 @@ void Engine::start_progress_thread() {
 
 // Joins the job under keys of this communicator's own, and connects.
 void Engine::meet(Store& store, GroupOrigin* origin) {
+  // First: a newcomer that is refused must change nothing. A communicator of one rank joins no job:
+  // other users of the store are not its ranks.
+  store_->join(rank_, size_ > 1 ? options_.name : "", size_);
   // Separates its keys from those of others, and of earlier ones with the same name.
   const auto use = store.add(use_key(options_.name, static_cast<std::size_t>(rank_)), 1);
   key_prefix_ = fmt::format("{}/{}/", options_.name, use);
@@ -147,8 +150,6 @@ void Engine::meet(Store& store, GroupOrigin* origin) {
 }
 
 void Engine::connect(Deadline deadline, GroupOrigin* origin) {
-  // A communicator of one rank joins no job: other users of the store are not its ranks.
-  store_->join(rank_, size_ > 1 ? options_.name : "");
   if (size_ > 1 && members_.empty()) require_one_size(*store_, rank_, size_, deadline);
   const std::string host_id = options_.host_id.empty() ? read_settings().host_id : options_.host_id;
   make_streams();

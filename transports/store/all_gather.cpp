@@ -45,13 +45,6 @@ std::string name_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
-std::string taken_twice(int rank, std::string_view holder, std::string_view other) {
-  return fmt::format(
-      "rank {} is taken twice, by {} and by {}: give each process its own RANK, and each job its "
-      "own store",
-      rank, holder, other);
-}
-
 std::vector<std::string> exchange(Store& store, int rank, int size, std::string_view key,
                                   std::string_view value, Deadline deadline,
                                   std::string_view purpose) {

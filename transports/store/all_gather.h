@@ -19,8 +19,4 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
 // "rank 2", "ranks 2, 3 and 5", "ranks 0, 1, 2, 3 and 12 more".
 std::string name_ranks(const std::vector<int>& ranks);
 
-// Error text for two processes with the same rank: "rank 0 is taken twice, by node1, pid 7 and by
-// node1, pid 8: ...".
-std::string taken_twice(int rank, std::string_view holder, std::string_view other);
-
 }  // namespace kolo

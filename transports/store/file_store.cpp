@@ -1,7 +1,7 @@
 // Store in a file that all ranks can open: a log of records. Ranks append under a lock and read
 // without one.
 //
-//     file    = header record*            header = "kolo store 1\n"
+//     file    = header record*            header = "kolo store 2\n"
 //     record  = u32 kind, u32 length of the key, u32 length of the value, i64 number, key, value
 //     (little-endian)
 //
@@ -27,7 +27,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -38,7 +37,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/posix/host/identity.h"
 #include "transports/rendezvous.h"
-#include "transports/store/all_gather.h"
+#include "transports/store/members.h"
 #include "transports/store/timeouts.h"
 #include "transports/store/wrapping_add.h"
 
@@ -48,7 +47,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kHeader = "kolo store 1\n";
+constexpr std::string_view kHeader = "kolo store 2\n";
 constexpr off_t kLogLock = off_t{1} << 40;
 constexpr off_t kUserLock = kLogLock + 1;
 constexpr off_t kRankLock = kLogLock + 2;
@@ -133,38 +132,42 @@ class FileStore final : public Store {
     });
   }
 
-  void join(int rank, std::string_view communicator) override {
+  void join(int rank, std::string_view communicator, int size) override {
     require_short(communicator, {});
+    const Membership wanted{rank, std::string(communicator), size,
+                            fmt::format("{}, pid {}", posix::host_name(), ::getpid())};
     write(patience(), [&] {
-      const bool is_free = posix::lock_byte(file_, kRankLock + rank);
-      const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
-      const Member& member = members_[rank];
-      if (!is_free && member.joins > 0 && member.who != who && !communicator.empty() &&
-          member.communicator == communicator) {
-        if (!failure_) write_record(Kind::kFail, {}, taken_twice(rank, member.who, who), 0);
+      const auto answer = members_.judge(wanted);
+      if (answer.verdict == Members::Verdict::kRefused) {
+        refusal_ = fmt::format("{} ({})", answer.text, describe());
+        throw Error(ErrorCode::kUnavailable, rank, *refusal_);
+      }
+      if (answer.verdict == Members::Verdict::kTakenTwice) {
+        if (!failure_) write_record(Kind::kFail, {}, answer.text, 0);
         return;
       }
-      write_record(Kind::kJoin, communicator, who, rank);
-      own_ranks_.push_back(rank);
+      posix::lock_byte(file_, kRankLock + rank);
+      write_record(Kind::kJoin, communicator, wanted.who, pack(rank, size));
+      own_.push_back(wanted);
     });
   }
 
   void leave() override {
     if (!is_joined()) return;
     write(last_patience(), [&] {
-      if (own_ranks_.empty()) return;  // another thread has left meanwhile
-      const int rank = own_ranks_.back();
-      own_ranks_.pop_back();
-      write_record(Kind::kLeave, {}, {}, rank);
+      if (own_.empty()) return;  // another thread has left meanwhile
+      const Membership left = std::move(own_.back());
+      own_.pop_back();
+      write_record(Kind::kLeave, left.communicator, {}, left.rank);
       // This was the rank's last join() here, so other ranks stop watching it.
-      if (std::count(own_ranks_.begin(), own_ranks_.end(), rank) == 0)
-        posix::unlock_byte(file_, kRankLock + rank);
+      if (!is_own(left.rank)) posix::unlock_byte(file_, kRankLock + left.rank);
     });
   }
 
   std::optional<std::string> failure() override {
     const std::lock_guard lock(mutex_);
     catch_up();
+    if (refusal_) return refusal_;
     read_news();
     if (failure_) return failure_;
     if (unwritten_failure_) return unwritten_failure_;
@@ -180,6 +183,7 @@ class FileStore final : public Store {
     const std::string said(text.substr(0, kLongest));
     try {
       return write(last_patience(), [&] {
+        if (refusal_) return *refusal_;
         if (!failure_) write_record(Kind::kFail, {}, said, 0);
         return *failure_;
       });
@@ -284,7 +288,7 @@ class FileStore final : public Store {
 
   bool is_joined() {
     const std::lock_guard lock(mutex_);
-    return !own_ranks_.empty();
+    return !own_.empty();
   }
 
   // False if the file was removed between opening and locking it: call again.
@@ -418,7 +422,7 @@ class FileStore final : public Store {
   }
 
   void apply(Kind kind, std::string key, std::string value, std::int64_t number) {
-    const int rank = static_cast<int>(number);
+    const int rank = static_cast<int>(number & 0x7fff'ffff);
     switch (kind) {
       case Kind::kValue:
         values_.insert_or_assign(std::move(key), std::move(value));
@@ -427,12 +431,10 @@ class FileStore final : public Store {
         counters_[key] = number;
         return;
       case Kind::kJoin:
-        ++members_[rank].joins;
-        members_[rank].who = std::move(value);
-        members_[rank].communicator = std::move(key);
+        members_.join({rank, std::move(key), static_cast<int>(number >> 32), std::move(value)});
         return;
       case Kind::kLeave:
-        --members_[rank].joins;
+        members_.leave(key, rank);
         return;
       case Kind::kFail:
         if (!failure_) failure_ = std::move(value);
@@ -440,27 +442,30 @@ class FileStore final : public Store {
     }
   }
 
+  // The rank and the size of its communicator, in one number.
+  static std::int64_t pack(int rank, int size) { return std::int64_t{size} << 32 | rank; }
+
+  bool is_own(int rank) const {
+    return std::ranges::any_of(own_, [rank](const Membership& own) { return own.rank == rank; });
+  }
+
   std::optional<std::string> find_a_death() {
     if (Clock::now() - looked_for_the_dead_ < kLookForTheDeadEvery) return std::nullopt;
     looked_for_the_dead_ = Clock::now();
-    for (const auto& [rank, member] : members_) {
-      const bool is_own = std::count(own_ranks_.begin(), own_ranks_.end(), rank) > 0;
-      if (member.joins <= 0 || is_own || posix::is_locked_by_others(file_, kRankLock + rank))
-        continue;
-      read_news();  // the rank may have left since
-      if (member.joins <= 0) continue;
-      return fmt::format(
+    std::optional<std::string> death;
+    const auto look = [&](int rank, const std::string& who) {
+      if (is_own(rank) || posix::is_locked_by_others(file_, kRankLock + rank)) return;
+      death = fmt::format(
           "rank {} ({}) is gone: it closed {} without a goodbye; look at its last output", rank,
-          member.who, describe());
-    }
-    return std::nullopt;
+          who, describe());
+    };
+    members_.visit(look);
+    if (!death) return std::nullopt;
+    death.reset();
+    read_news();  // the rank may have left since
+    members_.visit(look);
+    return death;
   }
-
-  struct Member {
-    int joins = 0;
-    std::string who;           // "host, pid" of the last process that joined
-    std::string communicator;  // of that process
-  };
 
   const std::string path_;
   const Clock::duration patience_;
@@ -471,9 +476,10 @@ class FileStore final : public Store {
   std::size_t end_ = 0;  // of the records read so far
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, std::int64_t> counters_;
-  std::map<int, Member> members_;
-  std::vector<int> own_ranks_;
+  Members members_;
+  std::vector<Membership> own_;  // joined and not left
   std::optional<std::string> failure_;
+  std::optional<std::string> refusal_;            // of this process, a newcomer
   std::optional<std::string> unwritten_failure_;  // of this process, queued for the log
   Clock::time_point looked_for_the_dead_{};
   std::deque<PutOff> put_off_;

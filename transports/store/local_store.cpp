@@ -55,7 +55,7 @@ class LocalStore final : public Store {
   }
 
   // A thread does not die without its process, so there is no liveness to watch.
-  void join(int, std::string_view) override {}
+  void join(int, std::string_view, int) override {}
   void leave() override {}
 
   std::optional<std::string> failure() override {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <utility>
 
 #include "transports/error.h"
-#include "transports/store/all_gather.h"
 #include "transports/store/wrapping_add.h"
 
 namespace kolo {
@@ -17,6 +17,13 @@ using store_wire::Kind;
 using store_wire::Message;
 
 constexpr std::size_t kLongestHello = 4096;
+
+// The number at the start of a text; 0: none.
+int leading_number(std::string_view text) {
+  int number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
 
 }  // namespace
 
@@ -47,6 +54,7 @@ void StoreService::remove(std::uint64_t client, const char* how) {
   clients_.erase(found);
   forget_waiters([client](const Waiter& waiter) { return waiter.client == client; });
   if (lost.memberships.empty()) return;
+  for (const Membership& each : lost.memberships) members_.leave(each.communicator, each.rank);
   fail(fmt::format("rank {} ({}) is gone: its connection to the store {}; look at its last output",
                    lost.memberships.front().rank, lost.who, how));
 }
@@ -54,12 +62,6 @@ void StoreService::remove(std::uint64_t client, const char* how) {
 bool StoreService::is_unknown(std::uint64_t client) const {
   const auto found = clients_.find(client);
   return found != clients_.end() && found->second.who.empty();
-}
-
-bool StoreService::is_needed() const {
-  return !failure_ && std::ranges::any_of(clients_, [](const auto& client) {
-    return !client.second.memberships.empty();
-  });
 }
 
 void StoreService::say_goodbye() {
@@ -101,10 +103,10 @@ const char* StoreService::serve(std::uint64_t number, Client& client, Message me
       return nullptr;
     }
     case Kind::kJoin:
-      join(client, std::move(message));
+      join(number, client, std::move(message));
       return nullptr;
     case Kind::kLeave:
-      if (!client.memberships.empty()) client.memberships.pop_back();
+      leave(client);
       return nullptr;
     case Kind::kFail:
       fail(message.value);
@@ -115,16 +117,26 @@ const char* StoreService::serve(std::uint64_t number, Client& client, Message me
   }
 }
 
-void StoreService::join(Client& client, Message message) {
-  const Membership wanted{static_cast<int>(message.number), std::move(message.key)};
-  for (const auto& [number, other] : clients_) {
-    if (wanted.communicator.empty() || other.who == client.who) continue;
-    for (const Membership& held : other.memberships) {
-      if (held.rank == wanted.rank && held.communicator == wanted.communicator)
-        return fail(taken_twice(wanted.rank, other.who, client.who));
-    }
+void StoreService::join(std::uint64_t number, Client& client, Message message) {
+  const Membership wanted{static_cast<int>(message.number), std::move(message.key),
+                          leading_number(message.value), client.who};
+  const auto answer = members_.judge(wanted);
+  if (answer.verdict == Members::Verdict::kRefused)
+    return reply_(number, {Kind::kNothing, message.id, 0, {}, answer.text});
+  if (answer.verdict == Members::Verdict::kTakenTwice) {
+    fail(answer.text);
+  } else {
+    members_.join(wanted);
+    client.memberships.push_back(wanted);
   }
-  client.memberships.push_back(wanted);
+  reply_(number, {Kind::kValue, message.id, 0, {}, {}});
+}
+
+void StoreService::leave(Client& client) {
+  if (client.memberships.empty()) return;
+  const Membership& last = client.memberships.back();
+  members_.leave(last.communicator, last.rank);
+  client.memberships.pop_back();
 }
 
 void StoreService::look_up(std::uint64_t number, const Message& message) {

@@ -4,8 +4,7 @@
 // may send at most a few kilobytes, and any other message ends it.
 //
 // A client that joined as a rank and ends without kLeave means that the rank died. The death
-// becomes the job's failure, and all clients are told. Two processes with the same rank are a
-// failure, too.
+// becomes the job's failure, and all clients are told. members.h says which process may join.
 //
 // Threading: calls come from one thread. Messages to clients go through the constructor's `reply`,
 // which is called inside the other calls and must not call back.
@@ -22,6 +21,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "transports/store/members.h"
 #include "transports/store/wire.h"
 
 namespace kolo {
@@ -48,7 +48,7 @@ class StoreService {
   bool is_unknown(std::uint64_t client) const;
 
   // True while joined ranks have not left. After a failure no rank needs the store any more.
-  bool is_needed() const;
+  bool is_needed() const { return !failure_ && !members_.is_empty(); }
 
   // True if the job has failed and some of its processes have not connected yet to learn of it.
   bool is_awaited() const { return failure_ && come_.size() < size_; }
@@ -58,10 +58,6 @@ class StoreService {
   void say_goodbye();
 
  private:
-  struct Membership {
-    int rank;
-    std::string communicator;
-  };
   struct Client {
     std::string who;  // "host, pid"; empty before the hello
     std::vector<Membership> memberships;
@@ -74,7 +70,8 @@ class StoreService {
 
   const char* greet(std::uint64_t number, Client& client, const store_wire::Message& message);
   const char* serve(std::uint64_t number, Client& client, store_wire::Message message);
-  void join(Client& client, store_wire::Message message);
+  void join(std::uint64_t number, Client& client, store_wire::Message message);
+  void leave(Client& client);
   void look_up(std::uint64_t number, const store_wire::Message& message);
   void set(std::uint64_t number, store_wire::Message message);
   template <typename Is>
@@ -86,6 +83,7 @@ class StoreService {
   const std::string job_;
   std::set<std::string> come_;  // names of clients that said hello, at most `size_`
   std::map<std::uint64_t, Client> clients_;
+  Members members_;
   std::unordered_map<std::string, std::string> values_;
   std::unordered_map<std::string, std::int64_t> counters_;
   std::unordered_map<std::string, std::vector<Waiter>> waiters_;  // by key; no list is empty

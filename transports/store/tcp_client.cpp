@@ -18,7 +18,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "transports/error.h"
 #include "transports/posix/epoll.h"
@@ -38,7 +37,6 @@ using store_wire::Message;
 
 // If a hello had less time than this, the error message suggests a longer timeout.
 constexpr Clock::duration kHelloNeeds = 1s;
-constexpr auto kRetryEvery = 50ms;
 // Silence longer than a busy machine explains; it is worth reporting.
 constexpr Clock::duration kWorthAWord = 400ms;
 
@@ -151,8 +149,14 @@ class TcpStore final : public Store {
     return call_now({Kind::kAdd, 0, delta, std::string(key), {}}).number;
   }
 
-  void join(int rank, std::string_view communicator) override {
-    tell({Kind::kJoin, 0, rank, std::string(communicator), {}});
+  void join(int rank, std::string_view communicator, int size) override {
+    const auto reply =
+        call_now({Kind::kJoin, 0, rank, std::string(communicator), std::to_string(size)});
+    if (reply.kind != Kind::kNothing) return;
+    const std::lock_guard lock(mutex_);
+    fail(fmt::format("{} ({})", reply.value, describe()));  // for this process alone
+    end();
+    throw Error(ErrorCode::kUnavailable, rank, *failure_);
   }
 
   void leave() override {
@@ -204,15 +208,6 @@ class TcpStore final : public Store {
     auto reply = call(std::move(message), Clock::now() + patience_);
     if (reply) return std::move(*reply);
     const std::lock_guard lock(mutex_);
-    give_up();
-    throw Error(ErrorCode::kDeadline, server_, *failure_);
-  }
-
-  void tell(const Message& message) {
-    std::unique_lock lock(mutex_);
-    throw_if_over(message.kind);
-    put(message);
-    if (push_until(lock, Clock::now() + patience_)) return;
     give_up();
     throw Error(ErrorCode::kDeadline, server_, *failure_);
   }

@@ -21,7 +21,7 @@
 namespace kolo::store_wire {
 
 inline constexpr std::uint32_t kMagic = 0x4f4c4f4b;  // "KOLO"
-inline constexpr std::int64_t kVersion = 1;
+inline constexpr std::int64_t kVersion = 2;
 inline constexpr std::size_t kHeaderBytes = 32;
 inline constexpr std::size_t kLongestKey = 4096;
 inline constexpr std::size_t kLongestValue = 1 << 20;
@@ -33,7 +33,8 @@ enum class Kind : std::uint32_t {
   kGet,        // key. Answered by kValue as soon as the key is set
   kForget,     // id: of a kGet to cancel
   kAdd,        // key, number: to add. Answered by kValue, number: the sum
-  kJoin,       // number: the rank; key: its communicator, or empty
+  kJoin,       // number: the rank; key: its communicator, or empty; value: the communicator's size.
+               // Answered by kValue, or kNothing with the reason of the refusal
   kLeave,      //
   kFail,       // value: the text. Answered by kValue: the text that won
   kValue,      // reply

@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
+#include <chrono>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -28,6 +29,20 @@ int use_and_end(std::optional<Communicator>& world) {
   }
   world.reset();
   return code;
+}
+
+// The exit code of a process that comes as a rank that is there already.
+int come_twice(std::uint16_t port) {
+  try {
+    const auto store =
+        connect_tcp_store("127.0.0.1", port, Clock::now() + std::chrono::seconds(20));
+    const Communicator communicator(1, 2, store);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    const bool is_named = text.find("rank 1 (") == 0 && text.find("is refused") != text.npos;
+    return is_named ? kRefused : 2;
+  }
+  return 1;
 }
 
 int exit_code_of_child(const std::function<int()>& body) {
@@ -58,6 +73,23 @@ TEST_CASE("a child of fork() neither uses nor ends its parent's communicator") {
       }
     }
     world->barrier();
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
+
+TEST_CASE("a second process with a rank of a running job gets an error, and the job goes on") {
+  const TcpStoreServer server("127.0.0.1", 0);
+  const auto outcomes = run_threads(2, [&](int rank, const std::shared_ptr<Store>&) {
+    const auto store =
+        connect_tcp_store("127.0.0.1", server.port(), Clock::now() + std::chrono::seconds(20));
+    Communicator world(rank, 2, store);
+    if (rank == 1) {
+      const int code = exit_code_of_child([&] { return come_twice(server.port()); });
+      expect(code == kRefused, "the child ended with " + std::to_string(code));
+    }
+    world.barrier();
+    Communicator again(rank, 2, store);  // its keys are as the newcomer found them
+    again.barrier();
   });
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
 }

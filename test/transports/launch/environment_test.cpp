@@ -143,12 +143,12 @@ TEST_CASE("a rank may join again before rank 0 has left the store") {
   auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
   auto rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
   for (int round = 0; round < 3; ++round) {
-    rank_0->join(0, "world");
-    rank_1->join(1, "world");
+    rank_0->join(0, "world", 2);
+    rank_1->join(1, "world", 2);
     rank_1->leave();
     rank_1.reset();
     rank_1 = store_from_environment({1, 2, 1, 2}, in_seconds(20));
-    rank_1->join(1, "world");
+    rank_1->join(1, "world", 2);
     rank_0->leave();
     rank_0.reset();
     rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
@@ -209,7 +209,7 @@ TEST_CASE("a second process with rank 0 gets an error that says so") {
   const Environment environment(
       {{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", std::to_string(port)}});
   const auto rank_0 = store_from_environment({0, 2, 0, 2}, in_seconds(20));
-  rank_0->join(0, "world");
+  rank_0->join(0, "world", 2);
   try {
     store_from_environment({0, 3, 0, 3}, in_seconds(20));  // another size: not the store in use
     FAIL("nothing was thrown");

@@ -21,7 +21,9 @@ class ForwardingStore : public Store {
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     return whole_->add(key, delta);
   }
-  void join(int rank, std::string_view communicator) override { whole_->join(rank, communicator); }
+  void join(int rank, std::string_view communicator, int size) override {
+    whole_->join(rank, communicator, size);
+  }
   void leave() override { whole_->leave(); }
   std::optional<std::string> failure() override { return whole_->failure(); }
   std::string post_failure(std::string_view text) override { return whole_->post_failure(text); }

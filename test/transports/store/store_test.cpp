@@ -1,5 +1,7 @@
 // Contract of all stores, over the table of stores.
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <filesystem>
 #include <limits>
 #include <thread>
@@ -199,6 +201,33 @@ TEST_CASE("a rank that joined twice must leave twice") {
     b.reset();
     CHECK_THAT(error_of([&] { a->get("never", in_seconds(20)); }).what(),
                ContainsSubstring("rank 1 ("));
+  });
+}
+
+TEST_CASE("a newcomer that is refused gets an error, and the others do not") {
+  for_each_store([](const StoreRow& row, StoreJob& job) {
+    if (!row.sees_death) return;
+    const auto a = job.open();
+    const auto b = job.open();
+    a->join(0, "world", 2);
+    b->join(1, "world", 2);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto newcomer = job.open();
+      const Error error = error_of([&] { newcomer->join(1, "world", 2); });
+      const bool is_named = error.code() == ErrorCode::kUnavailable &&
+                            newcomer->failure() == error.what() &&
+                            newcomer->post_failure("over") == error.what();
+      ::_exit(is_named ? 7 : 1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+    a->set("after", "");
+    CHECK_FALSE(a->failure());
+    CHECK_FALSE(b->failure());
+    a->leave();
+    b->leave();
   });
 }
 
