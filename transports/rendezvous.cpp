@@ -24,6 +24,7 @@ class StoreOverStore : public Store {
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     return store_->add(key, delta);
   }
+  void retire(std::string_view prefix, int users) override { store_->retire(prefix, users); }
   // Liveness and failure belong to the whole job: no prefix.
   void join(int rank, std::string_view communicator, int size) override {
     store_->join(rank, communicator, size);
@@ -31,6 +32,7 @@ class StoreOverStore : public Store {
   void leave() override { store_->leave(); }
   std::optional<std::string> failure() override { return store_->failure(); }
   std::string post_failure(std::string_view text) override { return store_->post_failure(text); }
+  std::string job_id() const override { return store_->job_id(); }
   int descriptor() const override { return store_->descriptor(); }
   std::string silence() override { return store_->silence(); }
   std::string describe() const override { return store_->describe(); }
@@ -61,6 +63,9 @@ class PrefixedStore final : public StoreOverStore {
   }
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     return StoreOverStore::add(full(key), delta);
+  }
+  void retire(std::string_view prefix, int users) override {
+    StoreOverStore::retire(full(prefix), users);
   }
 
  private:

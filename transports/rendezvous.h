@@ -35,6 +35,8 @@
 
 namespace kolo {
 
+class PastJobs;
+
 class Store {
  public:
   Store() = default;
@@ -67,6 +69,10 @@ class Store {
   // Adds to a counter that starts at 0; returns the new value. It wraps around.
   virtual std::int64_t add(std::string_view key, std::int64_t delta) = 0;
 
+  // One of `users` ranks has no more use for the keys that start with `prefix`. The last one's call
+  // removes them. Does not wait; like note(), it is lost if the store hangs or ends.
+  virtual void retire(std::string_view prefix, int users) = 0;
+
   // Registers `rank` as alive. A joined rank whose store ends without leave() counts as dead, if
   // the store can detect that. If two processes join as the same rank of one `communicator` (a
   // name; empty: none), the job fails, and the error names both. Once all `size` ranks of it have
@@ -80,6 +86,10 @@ class Store {
 
   // Posts a failure. The first one wins and is returned. If the store hangs, returns `text`.
   virtual std::string post_failure(std::string_view text) = 0;
+
+  // Identifies the job that this store serves. A later job at the same address or file has another
+  // id. Empty: unknown.
+  virtual std::string job_id() const { return ""; }
 
   // Readable when failure() may have news; -1: only polling failure() tells.
   virtual int descriptor() const { return -1; }
@@ -108,7 +118,10 @@ std::shared_ptr<Store> make_local_store();
 // A store in a file that every rank can open; made if absent. The last rank that leaves removes it,
 // also if it existed empty before (mktemp). Error kDeadline if a stopped or hanging process holds
 // its lock.
-std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline);
+// `past`: a job that this process knows to have failed, or that has met and failed, is not joined
+// if it lingers there. Another file takes its place.
+std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline,
+                                       const PastJobs* past = nullptr);
 
 // Server of a TCP store. Binds in the constructor (port 0: the kernel chooses), and serves from its
 // own thread until destroyed.
@@ -133,9 +146,11 @@ class TcpStoreServer {
 };
 
 // Connects, with retries until the deadline. Error kDeadline names host and port. `server`: the
-// rank that serves the store, if a rank does; messages name it if the store hangs or ends.
+// rank that serves the store, if a rank does; messages name it if the store hangs or ends. `past`:
+// as for open_file_store(); waits until another job is served there.
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
-                                         Deadline deadline, int server = kNoPeer);
+                                         Deadline deadline, int server = kNoPeer,
+                                         const PastJobs* past = nullptr);
 
 // The places where a store may be served, in the order in which a client tries them.
 struct StorePlaces {
@@ -147,7 +162,7 @@ struct StorePlaces {
   std::string job = {};  // as the server's; empty: not compared
 };
 std::shared_ptr<Store> connect_tcp_store(const StorePlaces& at, Deadline deadline,
-                                         int server = kNoPeer);
+                                         int server = kNoPeer, const PastJobs* past = nullptr);
 
 // Rank and size of this process, from its launcher.
 struct LaunchEnvironment {

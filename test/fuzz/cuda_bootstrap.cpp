@@ -99,6 +99,7 @@ class Stage final : public Store {
   }
   std::optional<std::string> try_get(std::string_view key) override { return get(key, {}); }
   std::int64_t add(std::string_view, std::int64_t delta) override { return delta; }
+  void retire(std::string_view, int) override {}
   void join(int, std::string_view, int) override {}
   void leave() override {}
   std::string post_failure(std::string_view text) override { return std::string(text); }

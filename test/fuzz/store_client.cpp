@@ -84,7 +84,7 @@ void call(Store& store, Input& input, Server& server, Answers& answers) {
   enum : unsigned { kSet, kTryGet, kGet, kAdd, kPostFailure, kFailure, kJoin, kLeave, kNote, kAsk };
   const unsigned what = input.below_or_rare(kNote, 2);
   const std::string key = input.short_text();
-  if (what < 5) server.speak(input, what == kGet || what == kPostFailure);
+  if (what < 5 || what == kJoin) server.speak(input, what == kGet || what == kPostFailure);
   if (what == kNote || what == kAsk) server.chat_once_more(input);
   switch (what) {
     case kSet:
@@ -140,8 +140,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     server.answer_hello();
   }
   try {
+    std::string why;
     const auto store =
-        tcp_store_over(server.client_end(), "fuzz", {Clock::now() + std::chrono::seconds(20)});
+        tcp_store_over(server.client_end(), "fuzz", {Clock::now() + std::chrono::seconds(20)}, why);
     for (int calls = 0; store != nullptr && calls < 32 && !input.is_empty(); ++calls) {
       try {
         call(*store, input, server, answers);

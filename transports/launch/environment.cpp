@@ -16,6 +16,7 @@
 #include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
+#include "transports/store/past_jobs.h"
 #include "transports/store/url.h"
 
 namespace kolo {
@@ -78,6 +79,21 @@ class KeptServers {
 std::shared_ptr<KeptServers> kept_servers() {
   static const auto kept = std::make_shared<KeptServers>();
   return kept;
+}
+
+// Stores hold it as well, since they may outlive static objects.
+std::shared_ptr<PastJobs> past_jobs() {
+  static const auto past = std::make_shared<PastJobs>();
+  return past;
+}
+
+// The same store. When it is released, its job becomes a past one if it has failed.
+std::shared_ptr<Store> remembered(std::shared_ptr<Store> store) {
+  Store* const plain = store.get();
+  return {plain, [store = std::move(store), past = past_jobs()](Store*) mutable {
+            if (store->failure()) past->add(store->job_id());
+            store.reset();
+          }};
 }
 
 // Rank 0's store. If the job has failed, its server is destroyed after the client.
@@ -162,23 +178,34 @@ std::shared_ptr<Store> store_from_url(const std::string& text, int size, Deadlin
                                                 : "neither tcp://HOST:PORT nor file:PATH"));
   }
   if (url->path.empty()) return connect_tcp_store(url->host, url->port, deadline);
-  return open_file_store(url->path, size, deadline);
+  return open_file_store(url->path, size, deadline, past_jobs().get());
 }
 
 std::string name_of(const StorePlaces& at) {
   return posix::host_and_port(at.places.front().host, at.places.front().port);
 }
 
+// The store of rank 0. Its server is kept for this process's next store, unless its job has failed.
+std::shared_ptr<Store> serve_and_connect(const StorePlaces& at, int size, Deadline deadline) {
+  const std::string place = name_of(at);
+  auto server = kept_servers()->find(place, size);
+  auto client = server ? connect_to_own(at, server->port(), deadline) : nullptr;
+  if (server && client->failure()) {  // since this rank's last store was released
+    client.reset();
+    server.reset();
+    kept_servers()->drop(place);
+  }
+  if (!server) server = serve_store(at, size);
+  if (!client) client = connect_to_own(at, server->port(), deadline);
+  kept_servers()->keep(place, size, server);
+  return with_server(std::move(client), std::move(server), place);
+}
+
 // The store of a job in which every rank knows where rank 0 serves it.
 std::shared_ptr<Store> store_at(const StorePlaces& at, const LaunchEnvironment& who,
                                 Deadline deadline) {
-  if (who.rank != 0) return connect_tcp_store(at, deadline, 0);
-  const std::string place = name_of(at);
-  auto server = kept_servers()->find(place, who.size);
-  if (!server) server = serve_store(at, who.size);
-  auto client = connect_to_own(at, server->port(), deadline);
-  kept_servers()->keep(place, who.size, server);
-  return with_server(std::move(client), std::move(server), place);
+  if (who.rank == 0) return serve_and_connect(at, who.size, deadline);
+  return connect_tcp_store(at, deadline, 0, past_jobs().get());
 }
 
 // Serves a store at a port that the kernel chooses, and announces its places.
@@ -329,7 +356,7 @@ std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Dead
   static StoresInUse in_use;
   try {
     return in_use.find_or_make(place_of(who), deadline,
-                               [&] { return joined_once(find_store(who, deadline)); });
+                               [&] { return joined_once(remembered(find_store(who, deadline))); });
   } catch (const Error& error) {
     throw Error(error.code(), error.peer(), by_rank(who.rank, error.what()));
   }

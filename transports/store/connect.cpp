@@ -65,8 +65,12 @@ std::string what_to_do(const StorePlaces& at, int server) {
 
 class Attempt {
  public:
-  Attempt(const StorePlaces& at, Deadline deadline, int server)
-      : at_(at), is_one_(at.places.size() == 1), deadline_(deadline), server_(server) {}
+  Attempt(const StorePlaces& at, Deadline deadline, int server, const PastJobs* past)
+      : at_(at),
+        is_one_(at.places.size() == 1),
+        deadline_(deadline),
+        server_(server),
+        past_(past) {}
 
   // Null if no place has the store now.
   std::shared_ptr<Store> try_all() {
@@ -99,15 +103,13 @@ class Attempt {
       return nullptr;
     }
     try {
-      if (auto store =
-              tcp_store_over(std::move(socket), name, {deadline_, start_, by, server_, at_.job}))
-        return store;
-      why_ =
-          "it closed the connection before it answered the hello: too many other connections may "
-          "be waiting there, or another job or program has that port";
+      return tcp_store_over(std::move(socket), name,
+                            {deadline_, start_, by, server_, at_.job, past_}, why_);
     } catch (const Error& error) {
-      if (is_one_) throw;
-      why_ = error.what();
+      // An earlier reason is better than a last attempt without time for the hello.
+      const bool is_known = error.code() == ErrorCode::kDeadline && why_.starts_with(kStillServes);
+      if (is_one_ && !is_known) throw;
+      if (!is_known) why_ = error.what();
     }
     return nullptr;
   }
@@ -116,14 +118,16 @@ class Attempt {
   const bool is_one_;
   const Deadline deadline_;
   const int server_;
+  const PastJobs* const past_;
   const Clock::time_point start_ = Clock::now();
   std::string why_;
 };
 
 }  // namespace
 
-std::shared_ptr<Store> connect_tcp_store(const StorePlaces& at, Deadline deadline, int server) {
-  Attempt attempt(at, deadline, server);
+std::shared_ptr<Store> connect_tcp_store(const StorePlaces& at, Deadline deadline, int server,
+                                         const PastJobs* past) {
+  Attempt attempt(at, deadline, server, past);
   do {
     if (auto store = attempt.try_all()) return store;
     std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + kRetryEvery));
@@ -132,8 +136,8 @@ std::shared_ptr<Store> connect_tcp_store(const StorePlaces& at, Deadline deadlin
 }
 
 std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t port,
-                                         Deadline deadline, int server) {
-  return connect_tcp_store({{{host, port}}}, deadline, server);
+                                         Deadline deadline, int server, const PastJobs* past) {
+  return connect_tcp_store({{{host, port}}}, deadline, server, past);
 }
 
 }  // namespace kolo

@@ -1,45 +1,40 @@
-// Store in a file that all ranks can open: a log of records. Ranks append under a lock and read
-// without one.
-//
-//     file    = header record*            header = "kolo store 2\n"
-//     record  = u32 kind, u32 length of the key, u32 length of the value, i64 number, key, value
-//     (little-endian)
+// Store in a file that all ranks can open: tables made of the records of a log (file_log.h).
 //
 // Three kinds of lock bytes lie beyond the end of any log (posix/byte_lock.h):
 //
 //     kLogLock            Exclusive, held for microseconds while appending. A process stopped at
 //                         that moment keeps it; waiters sleep and retry up to a deadline.
 //     kUserLock           Shared, held while a store is open. A process that can take it
-//                         exclusively is the only user: on opening it truncates the log, which is
+//                         exclusively is the only user: on opening it empties the log, which is
 //                         left from a job that ended badly; on closing it removes the file.
 //     kRankLock + rank    Exclusive, held by that rank after join(). If another process can take
 //                         it, the rank is dead.
 //
+// A job that has failed may linger in the file while the next one begins. The next one removes the
+// file from its path and makes another there.
+//
 // note(), ask() and the failures found by failure() never wait for the log's lock. If it is taken,
 // they are queued; the next call that gets the lock handles the queue in order.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "transports/base/check.h"
 #include "transports/error.h"
 #include "transports/posix/byte_lock.h"
-#include "transports/posix/descriptor.h"
 #include "transports/posix/host/identity.h"
 #include "transports/rendezvous.h"
+#include "transports/store/file_log.h"
 #include "transports/store/members.h"
+#include "transports/store/past_jobs.h"
+#include "transports/store/tables.h"
 #include "transports/store/timeouts.h"
-#include "transports/store/wrapping_add.h"
 
 namespace kolo {
 
@@ -47,23 +42,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kHeader = "kolo store 2\n";
 constexpr off_t kLogLock = off_t{1} << 40;
 constexpr off_t kUserLock = kLogLock + 1;
 constexpr off_t kRankLock = kLogLock + 2;
-constexpr std::size_t kRecordBytes = 20;
-constexpr std::uint32_t kLongest = Store::kLongestValue;
+constexpr std::uint32_t kLongest = FileLog::kLongest;
+// A log is rewritten if it is longer than this, and most of it is obsolete.
+constexpr std::size_t kShortLog = 256 << 10;
 constexpr auto kLongestNap = 20ms;
 constexpr auto kLongestNapForTheLog = 2ms;
 constexpr auto kLookForTheDeadEvery = 200ms;
 
-enum class Kind : std::uint32_t { kValue = 1, kCounter, kJoin, kLeave, kFail };
+using Kind = FileLog::Kind;
+using Record = FileLog::Record;
+
+// The rank and the size of its communicator, in one number.
+std::int64_t pack(int rank, int size) { return std::int64_t{size} << 32 | rank; }
+int rank_of(std::int64_t packed) { return static_cast<int>(packed & 0x7fff'ffff); }
+int size_of(std::int64_t packed) { return static_cast<int>(packed >> 32); }
 
 class FileStore final : public Store {
  public:
-  FileStore(std::string path, Deadline deadline)
-      : path_(std::move(path)), patience_(patience_of(Clock::now(), deadline)) {
-    while (!open_and_enter(deadline)) {
+  FileStore(std::string path, Deadline deadline, const PastJobs* past)
+      : path_(std::move(path)), patience_(patience_of(Clock::now(), deadline)), log_(path_) {
+    while (!open_and_enter(deadline, past)) {
     }
   }
 
@@ -73,8 +74,8 @@ class FileStore final : public Store {
     try {
       // The log's lock orders processes that close at once: the last one removes the file.
       with_log(last_patience(), [this] {
-        posix::unlock_byte(file_, kUserLock);
-        if (!posix::is_locked_by_others(file_, kUserLock)) ::unlink(path_.c_str());
+        posix::unlock_byte(log_.file(), kUserLock);
+        if (!posix::is_locked_by_others(log_.file(), kUserLock)) log_.remove();
       });
     } catch (const std::exception&) {  // the file stays; the next job finds it unused
     }
@@ -82,29 +83,32 @@ class FileStore final : public Store {
 
   void set(std::string_view key, std::string_view value) override {
     require_short(key, value);
-    write(patience(), [&] { write_record(Kind::kValue, key, value, 0); });
+    write(patience(), [&] { append({Kind::kValue, std::string(key), std::string(value), 0}); });
   }
 
   void note(std::string_view key, std::string_view value) override {
     require_short(key, value);
-    const std::lock_guard lock(mutex_);
-    put_off_.push_back({Kind::kValue, std::string(key), std::string(value), nullptr});
-    catch_up();
+    put_off({Kind::kValue, std::string(key), std::string(value), 0});
   }
 
   std::shared_ptr<const Answer> ask(std::string_view key) override {
     const std::lock_guard lock(mutex_);
     const auto answer = std::make_shared<Answer>();
-    put_off_.push_back({Kind::kValue, std::string(key), {}, answer});
+    put_off_.push_back({{Kind::kValue, std::string(key), {}, 0}, answer});
     catch_up();
     return answer;
+  }
+
+  void retire(std::string_view prefix, int users) override {
+    require_short(prefix, {});
+    put_off({Kind::kRetire, std::string(prefix), {}, users});
   }
 
   std::optional<std::string> try_get(std::string_view key) override {
     const std::lock_guard lock(mutex_);
     read_news();
-    const auto found = values_.find(key);
-    return found == values_.end() ? std::nullopt : std::optional(found->second);
+    const std::string* const found = tables_.find(key);
+    return found == nullptr ? std::nullopt : std::optional(*found);
   }
 
   std::string get(std::string_view key, Deadline deadline) override {
@@ -126,8 +130,8 @@ class FileStore final : public Store {
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     require_short(key, {});
     return write(patience(), [&] {
-      const std::int64_t sum = wrapping_add(counters_[std::string(key)], delta);
-      write_record(Kind::kCounter, key, {}, sum);
+      const std::int64_t sum = tables_.sum(key, delta);
+      append({Kind::kCounter, std::string(key), {}, sum});
       return sum;
     });
   }
@@ -143,11 +147,10 @@ class FileStore final : public Store {
         throw Error(ErrorCode::kUnavailable, rank, *refusal_);
       }
       if (answer.verdict == Members::Verdict::kTakenTwice) {
-        if (!failure_) write_record(Kind::kFail, {}, answer.text, 0);
-        return;
+        return fail_in_file(answer.text);
       }
-      posix::lock_byte(file_, kRankLock + rank);
-      write_record(Kind::kJoin, communicator, wanted.who, pack(rank, size));
+      posix::lock_byte(log_.file(), kRankLock + rank);
+      append({Kind::kJoin, wanted.communicator, wanted.who, pack(rank, size)});
       own_.push_back(wanted);
     });
   }
@@ -158,9 +161,9 @@ class FileStore final : public Store {
       if (own_.empty()) return;  // another thread has left meanwhile
       const Membership left = std::move(own_.back());
       own_.pop_back();
-      write_record(Kind::kLeave, left.communicator, {}, left.rank);
+      append({Kind::kLeave, left.communicator, {}, left.rank});
       // This was the rank's last join() here, so other ranks stop watching it.
-      if (!is_own(left.rank)) posix::unlock_byte(file_, kRankLock + left.rank);
+      if (!is_own(left.rank)) posix::unlock_byte(log_.file(), kRankLock + left.rank);
     });
   }
 
@@ -169,42 +172,42 @@ class FileStore final : public Store {
     catch_up();
     if (refusal_) return refusal_;
     read_news();
-    if (failure_) return failure_;
+    if (log_.failure()) return log_.failure();
     if (unwritten_failure_) return unwritten_failure_;
     if (const auto death = find_a_death()) {
-      put_off_.push_back({Kind::kFail, {}, *death, nullptr});
-      catch_up();
-      if (!failure_) put_off_.pop_back();  // the log was taken; the next call finds it again
+      const posix::ByteLock lock_of_log(log_.file(), kLogLock);
+      if (lock_of_log.is_held()) fail_in_file(*death);  // else the next call finds it again
     }
-    return failure_;
+    return log_.failure();
   }
 
   std::string post_failure(std::string_view text) override {
     const std::string said(text.substr(0, kLongest));
     try {
-      return write(last_patience(), [&] {
+      return with_log(last_patience(), [&] {
         if (refusal_) return *refusal_;
-        if (!failure_) write_record(Kind::kFail, {}, said, 0);
-        return *failure_;
+        fail_in_file(said);
+        return *log_.failure();
       });
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDeadline) throw;
     }
-    // The record is queued for the other ranks. On this rank it is the failure from now on.
+    // It is queued for the other ranks. On this rank it is the failure from now on.
     const std::lock_guard lock(mutex_);
-    put_off_.push_back({Kind::kFail, {}, said, nullptr});
     unwritten_failure_ = said;
-    return failure_.value_or(said);
+    return log_.failure().value_or(said);
   }
 
+  std::string job_id() const override {
+    const std::lock_guard lock(mutex_);
+    return log_.id();
+  }
   std::string describe() const override { return "the store in the file " + path_; }
 
  private:
   // An operation queued until the log is free.
   struct PutOff {
-    Kind kind;
-    std::string key;
-    std::string value;
+    Record record;
     std::shared_ptr<Answer> answer;  // of ask(); null for a record to write
   };
 
@@ -225,7 +228,7 @@ class FileStore final : public Store {
     std::chrono::microseconds nap = 20us;
     while (true) {
       {
-        const posix::ByteLock log(file_, kLogLock);
+        const posix::ByteLock log(log_.file(), kLogLock);
         if (log.is_held()) {
           refused_since_.reset();
           return body();
@@ -246,7 +249,7 @@ class FileStore final : public Store {
   std::invoke_result_t<Body> write(Deadline deadline, Body body) {
     return with_log(deadline, [&] {
       read_news();
-      while (!put_off_.empty()) do_next();
+      do_all();
       return body();
     });
   }
@@ -261,15 +264,28 @@ class FileStore final : public Store {
                         seconds.count(), describe(), path_)};
   }
 
+  void put_off(Record record) {
+    const std::lock_guard lock(mutex_);
+    put_off_.push_back({std::move(record), nullptr});
+    catch_up();
+  }
+
   // Handles as much of the queue as possible without waiting.
   void catch_up() {
-    if (put_off_.empty()) return;
+    if (put_off_.empty() && !unwritten_failure_) return;
     read_news();
     while (!put_off_.empty() && put_off_.front().answer != nullptr) do_next();
-    if (put_off_.empty()) return;
-    const posix::ByteLock log(file_, kLogLock);
+    if (put_off_.empty() && !unwritten_failure_) return;
+    const posix::ByteLock log(log_.file(), kLogLock);
     if (!log.is_held()) return;
     read_news();
+    do_all();
+  }
+
+  // Needs the log's lock.
+  void do_all() {
+    if (unwritten_failure_) fail_in_file(*unwritten_failure_);
+    unwritten_failure_.reset();
     while (!put_off_.empty()) do_next();
   }
 
@@ -277,13 +293,10 @@ class FileStore final : public Store {
   void do_next() {
     const PutOff next = std::move(put_off_.front());
     put_off_.pop_front();
-    if (next.answer != nullptr) {
-      const auto found = values_.find(next.key);
-      if (found != values_.end()) next.answer->value = found->second;
-      next.answer->has_come = true;
-    } else if (next.kind != Kind::kFail || !failure_) {
-      write_record(next.kind, next.key, next.value, 0);
-    }
+    if (next.answer == nullptr) return append(next.record);
+    const std::string* const found = tables_.find(next.record.key);
+    if (found != nullptr) next.answer->value = *found;
+    next.answer->has_come = true;
   }
 
   bool is_joined() {
@@ -292,57 +305,26 @@ class FileStore final : public Store {
   }
 
   // False if the file was removed between opening and locking it: call again.
-  bool open_and_enter(Deadline deadline) {
-    file_ = posix::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!file_.is_open()) {
-      throw Error(
-          ErrorCode::kUnavailable, kNoPeer,
-          fmt::format("cannot open the store's file {}: {}; name one that does not exist, in a "
-                      "folder that all ranks can write to",
-                      path_, posix::error_text(errno)));
-    }
-    struct stat status {};
-    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
-    if (!S_ISREG(status.st_mode)) {
-      throw Error(ErrorCode::kUnavailable, kNoPeer,
-                  fmt::format("{} is a pipe or a device, which cannot be a store: name a file that "
-                              "does not exist, in a folder that all ranks can write to",
-                              path_));
-    }
-    return with_log(deadline, [this] { return enter(); });
+  bool open_and_enter(Deadline deadline, const PastJobs* past) {
+    log_.open();
+    return with_log(deadline, [&] { return enter(past); });
   }
 
-  bool enter() {
-    struct stat status {};
-    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
-    if (status.st_nlink == 0) return false;
-    const bool is_ours = status.st_size == 0 || has_header();
-    if (!is_ours) {
-      throw Error(ErrorCode::kUnavailable, kNoPeer,
-                  fmt::format("{} is not a store of kolo: name a file that does not exist", path_));
+  bool enter(const PastJobs* past) {
+    if (log_.is_replaced()) return false;
+    log_.require_log();
+    if (!posix::is_locked_by_others(log_.file(), kUserLock)) log_.start_afresh();
+    read_news();
+    const bool is_past =
+        past != nullptr && log_.failure() && (past->has(log_.id()) || members_.have_met());
+    if (is_past) {
+      log_.remove();
+      log_ = FileLog(path_);
+      return false;
     }
-    if (!posix::is_locked_by_others(file_, kUserLock)) start_afresh();
-    if (!posix::lock_byte_shared(file_, kUserLock)) posix::throw_system("cannot lock " + path_);
-    end_ = kHeader.size();
+    if (!posix::lock_byte_shared(log_.file(), kUserLock))
+      posix::throw_system("cannot lock " + path_);
     return true;
-  }
-
-  bool has_header() {
-    std::string start(kHeader.size(), '\0');
-    return ::pread(file_.get(), start.data(), start.size(), 0) ==
-               static_cast<ssize_t>(start.size()) &&
-           start == kHeader;
-  }
-
-  // This process is the only user. Removes the file if it cannot be written.
-  void start_afresh() {
-    try {
-      if (::ftruncate(file_.get(), 0) != 0) posix::throw_system("ftruncate " + path_);
-      write_bytes(kHeader, 0);
-    } catch (const Error&) {
-      ::unlink(path_.c_str());
-      throw;
-    }
   }
 
   static void require_short(std::string_view key, std::string_view value) {
@@ -353,97 +335,78 @@ class FileStore final : public Store {
         key.substr(0, kShown), std::max(key.size(), value.size()), kLongest));
   }
 
-  // Requires the log's lock and all records read, so that end_ is the end of the log.
-  void write_record(Kind kind, std::string_view key, std::string_view value, std::int64_t number) {
-    std::string bytes(kRecordBytes, '\0');
-    const auto put = [&bytes](std::size_t at, auto field) {
-      std::memcpy(bytes.data() + at, &field, sizeof field);
-    };
-    put(0, static_cast<std::uint32_t>(kind));
-    put(4, static_cast<std::uint32_t>(key.size()));
-    put(8, static_cast<std::uint32_t>(value.size()));
-    put(12, number);
-    bytes.append(key).append(value);
-    // Bytes beyond end_ are an incomplete record of a rank that died while writing.
-    if (::ftruncate(file_.get(), static_cast<off_t>(end_)) != 0)
-      posix::throw_system("ftruncate " + path_);
-    write_bytes(bytes, end_);
+  // Needs the log's lock, and all records read.
+  void append(const Record& record) {
+    log_.append(record);
+    read_news();
+    if (log_.bytes() < longest_log_) return;
+    longest_log_ = std::max(kShortLog, 4 * tables_.bytes());
+    if (log_.bytes() < longest_log_) return;
+    try {
+      log_.replace(all_records());
+    } catch (const Error&) {  // the disk is full: the log stays as it is
+    }
     read_news();
   }
 
-  void write_bytes(std::string_view bytes, std::size_t at) {
-    while (!bytes.empty()) {
-      const ssize_t written =
-          ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-      if (written < 0 && errno != EINTR) posix::throw_system("cannot write " + path_);
-      if (written <= 0) continue;
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-      at += static_cast<std::size_t>(written);
-    }
+  // The job's first failure wins. Needs the log's lock.
+  void fail_in_file(std::string_view text) {
+    read_news();
+    if (log_.failure()) return;
+    log_.write_failure(text);
+    read_news();
   }
 
-  // Applies newly appended records, up to the first incomplete one.
   void read_news() {
-    struct stat status {};
-    if (::fstat(file_.get(), &status) != 0) posix::throw_system("fstat " + path_);
-    const auto file_bytes = static_cast<std::size_t>(status.st_size);
-    if (file_bytes <= end_) return;
-    std::string bytes(file_bytes - end_, '\0');
-    const ssize_t got = ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(end_));
-    if (got < 0) posix::throw_system("cannot read " + path_);
-    bytes.resize(static_cast<std::size_t>(got));
-    std::size_t at = 0;
-    while (const std::size_t length = apply_record(std::string_view(bytes).substr(at)))
-      at += length;
-    end_ += at;
+    log_.read(
+        [this] {
+          tables_ = {};
+          members_ = {};
+        },
+        [this](Record record) { apply(std::move(record)); });
   }
 
-  // Returns the length of the record at the front, or 0 if it is incomplete.
-  std::size_t apply_record(std::string_view bytes) {
-    if (bytes.size() < kRecordBytes) return 0;
-    const auto field = [&bytes](std::size_t at) {
-      std::uint32_t value = 0;
-      std::memcpy(&value, bytes.data() + at, sizeof value);
-      return value;
-    };
-    const std::uint32_t key_bytes = field(4);
-    const std::uint32_t value_bytes = field(8);
-    if (field(0) < 1 || field(0) > 5 || key_bytes > kLongest || value_bytes > kLongest) {
-      throw Error(ErrorCode::kProtocol, kNoPeer,
-                  fmt::format("{} is damaged: remove it and start the job again", describe()));
-    }
-    const std::size_t length = kRecordBytes + key_bytes + value_bytes;
-    if (bytes.size() < length) return 0;
-    std::int64_t number = 0;
-    std::memcpy(&number, bytes.data() + 12, sizeof number);
-    apply(static_cast<Kind>(field(0)), std::string(bytes.substr(kRecordBytes, key_bytes)),
-          std::string(bytes.substr(kRecordBytes + key_bytes, value_bytes)), number);
-    return length;
-  }
-
-  void apply(Kind kind, std::string key, std::string value, std::int64_t number) {
-    const int rank = static_cast<int>(number & 0x7fff'ffff);
-    switch (kind) {
+  void apply(Record record) {
+    const int rank = rank_of(record.number);
+    switch (record.kind) {
       case Kind::kValue:
-        values_.insert_or_assign(std::move(key), std::move(value));
+        tables_.set(record.key, std::move(record.value));
         return;
       case Kind::kCounter:
-        counters_[key] = number;
+        tables_.set_counter(record.key, record.number);
+        return;
+      case Kind::kRetire:
+        tables_.retire(record.key, record.number);
         return;
       case Kind::kJoin:
-        members_.join({rank, std::move(key), static_cast<int>(number >> 32), std::move(value)});
+        members_.join(
+            {rank, std::move(record.key), size_of(record.number), std::move(record.value)});
         return;
       case Kind::kLeave:
-        members_.leave(key, rank);
-        return;
-      case Kind::kFail:
-        if (!failure_) failure_ = std::move(value);
+        members_.leave(record.key, rank);
         return;
     }
   }
 
-  // The rank and the size of its communicator, in one number.
-  static std::int64_t pack(int rank, int size) { return std::int64_t{size} << 32 | rank; }
+  // What a rewritten log holds.
+  std::vector<Record> all_records() const {
+    std::vector<Record> records;
+    for (const auto& [key, value] : tables_.values())
+      records.push_back({Kind::kValue, key, value, 0});
+    for (const auto& [key, number] : tables_.counters())
+      records.push_back({Kind::kCounter, key, {}, number});
+    for (const auto& [prefix, retired] : tables_.retired()) {
+      for (std::int64_t i = 0; i < retired.calls; ++i)
+        records.push_back({Kind::kRetire, prefix, {}, retired.users});
+    }
+    for (const Members::Event& event : members_.history()) {
+      const Membership& of = event.of;
+      records.push_back(event.is_join
+                            ? Record{Kind::kJoin, of.communicator, of.who, pack(of.rank, of.size)}
+                            : Record{Kind::kLeave, of.communicator, {}, of.rank});
+    }
+    return records;
+  }
 
   bool is_own(int rank) const {
     return std::ranges::any_of(own_, [rank](const Membership& own) { return own.rank == rank; });
@@ -454,7 +417,7 @@ class FileStore final : public Store {
     looked_for_the_dead_ = Clock::now();
     std::optional<std::string> death;
     const auto look = [&](int rank, const std::string& who) {
-      if (is_own(rank) || posix::is_locked_by_others(file_, kRankLock + rank)) return;
+      if (is_own(rank) || posix::is_locked_by_others(log_.file(), kRankLock + rank)) return;
       death = fmt::format(
           "rank {} ({}) is gone: it closed {} without a goodbye; look at its last output", rank,
           who, describe());
@@ -470,15 +433,13 @@ class FileStore final : public Store {
   const std::string path_;
   const Clock::duration patience_;
   const pid_t process_ = ::getpid();
-  posix::Descriptor file_;
 
-  std::mutex mutex_;     // guards all members below
-  std::size_t end_ = 0;  // of the records read so far
-  std::map<std::string, std::string, std::less<>> values_;
-  std::map<std::string, std::int64_t> counters_;
+  mutable std::mutex mutex_;  // guards all members below
+  FileLog log_;
+  std::size_t longest_log_ = kShortLog;  // a longer one is looked at
+  StoreTables tables_;
   Members members_;
-  std::vector<Membership> own_;  // joined and not left
-  std::optional<std::string> failure_;
+  std::vector<Membership> own_;                   // joined and not left
   std::optional<std::string> refusal_;            // of this process, a newcomer
   std::optional<std::string> unwritten_failure_;  // of this process, queued for the log
   Clock::time_point looked_for_the_dead_{};
@@ -488,10 +449,11 @@ class FileStore final : public Store {
 
 }  // namespace
 
-std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline) {
+std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadline deadline,
+                                       const PastJobs* past) {
   check(size >= 1, "open_file_store: a job has at least one rank");
   check(!path.empty(), "open_file_store: the file needs a name");
-  return std::make_shared<FileStore>(path, deadline);
+  return std::make_shared<FileStore>(path, deadline, past);
 }
 
 }  // namespace kolo

@@ -1,14 +1,13 @@
 // Store for ranks that are threads of one process: a table behind a mutex.
 #include <fmt/format.h>
 #include <condition_variable>
-#include <map>
 #include <mutex>
 #include <stdexcept>
 
 #include "transports/error.h"
 #include "transports/posix/event.h"
 #include "transports/rendezvous.h"
-#include "transports/store/wrapping_add.h"
+#include "transports/store/tables.h"
 
 namespace kolo {
 
@@ -22,25 +21,25 @@ class LocalStore final : public Store {
                                               key, value.size(), kLongestValue));
     }
     const std::lock_guard lock(mutex_);
-    values_.insert_or_assign(std::string(key), std::string(value));
+    tables_.set(key, std::string(value));
     changed_.notify_all();
   }
 
   std::optional<std::string> try_get(std::string_view key) override {
     const std::lock_guard lock(mutex_);
-    const auto found = values_.find(key);
-    return found == values_.end() ? std::nullopt : std::optional(found->second);
+    const std::string* const found = tables_.find(key);
+    return found == nullptr ? std::nullopt : std::optional(*found);
   }
 
   std::string get(std::string_view key, Deadline deadline) override {
     const auto start = Clock::now();
     std::unique_lock lock(mutex_);
-    auto found = values_.end();
+    const std::string* found = nullptr;
     const bool is_over = changed_.wait_until(lock, deadline, [&] {
-      found = values_.find(key);
-      return found != values_.end() || failure_.has_value();
+      found = tables_.find(key);
+      return found != nullptr || failure_.has_value();
     });
-    if (found != values_.end()) return found->second;
+    if (found != nullptr) return *found;
     if (is_over) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
     const std::chrono::duration<double> waited = Clock::now() - start;
     throw Error(ErrorCode::kDeadline, kNoPeer,
@@ -50,8 +49,12 @@ class LocalStore final : public Store {
 
   std::int64_t add(std::string_view key, std::int64_t delta) override {
     const std::lock_guard lock(mutex_);
-    auto& counter = counters_[std::string(key)];
-    return counter = wrapping_add(counter, delta);
+    return tables_.add(key, delta);
+  }
+
+  void retire(std::string_view prefix, int users) override {
+    const std::lock_guard lock(mutex_);
+    tables_.retire(prefix, users);
   }
 
   // A thread does not die without its process, so there is no liveness to watch.
@@ -79,8 +82,7 @@ class LocalStore final : public Store {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::string, std::less<>> values_;
-  std::map<std::string, std::int64_t> counters_;
+  StoreTables tables_;
   std::optional<std::string> failure_;
   posix::Event failed_;
 };

@@ -68,6 +68,24 @@ bool Members::have_met() const {
   return std::ranges::any_of(rolls_, [](const auto& each) { return each.second.has_met(); });
 }
 
+// Ranks that are there come first: a communicator without any would be forgotten.
+std::vector<Members::Event> Members::history() const {
+  std::vector<Event> events;
+  for (const auto& [communicator, roll] : rolls_) {
+    for (const auto& [rank, holder] : roll.holders) {
+      const int size = roll.come.count(rank) > 0 ? roll.size : 0;
+      for (int i = 0; i < holder.joins; ++i)
+        events.push_back({true, {rank, communicator, size, holder.who}});
+    }
+    for (const int rank : roll.come) {
+      if (roll.holders.count(rank) > 0) continue;
+      events.push_back({true, {rank, communicator, roll.size, "?"}});
+      events.push_back({false, {rank, communicator, roll.size, "?"}});
+    }
+  }
+  return events;
+}
+
 void Members::visit(const std::function<void(int rank, const std::string& who)>& visit) const {
   for (const auto& [communicator, roll] : rolls_) {
     for (const auto& [rank, holder] : roll.holders) visit(rank, holder.who);

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kolo {
 
@@ -40,6 +41,13 @@ class Members {
 
   // All ranks of some communicator have come, and not all of them have left.
   bool have_met() const;
+
+  // Calls of join() and leave() that lead to this state.
+  struct Event {
+    bool is_join = false;
+    Membership of;
+  };
+  std::vector<Event> history() const;
 
   // Calls `visit` with the rank and the process of every member.
   void visit(const std::function<void(int rank, const std::string& who)>& visit) const;

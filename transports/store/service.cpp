@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "transports/error.h"
-#include "transports/store/wrapping_add.h"
 
 namespace kolo {
 
@@ -54,9 +53,9 @@ void StoreService::remove(std::uint64_t client, const char* how) {
   clients_.erase(found);
   forget_waiters([client](const Waiter& waiter) { return waiter.client == client; });
   if (lost.memberships.empty()) return;
-  for (const Membership& each : lost.memberships) members_.leave(each.communicator, each.rank);
   fail(fmt::format("rank {} ({}) is gone: its connection to the store {}; look at its last output",
                    lost.memberships.front().rank, lost.who, how));
+  for (const Membership& each : lost.memberships) members_.leave(each.communicator, each.rank);
 }
 
 bool StoreService::is_unknown(std::uint64_t client) const {
@@ -66,7 +65,7 @@ bool StoreService::is_unknown(std::uint64_t client) const {
 
 void StoreService::say_goodbye() {
   for (const auto& [number, client] : clients_) {
-    if (failure_ && client.who.empty()) reply_(number, {Kind::kFailed, 0, 0, {}, *failure_});
+    if (failure_ && client.who.empty()) reply_(number, failed());
     reply_(number, {Kind::kGoodbye, 0, 0, {}, {}});
   }
 }
@@ -76,9 +75,9 @@ const char* StoreService::greet(std::uint64_t number, Client& client, const Mess
   if (!job_.empty() && message.key != job_) return "belongs to another job";
   client.who = message.value.empty() ? "unnamed" : message.value;
   if (come_.size() < size_) come_.insert(client.who);
-  reply_(number, {Kind::kValue, message.id, store_wire::kVersion, {}, {}});
-  if (message.number == store_wire::kVersion && failure_)
-    reply_(number, {Kind::kFailed, 0, 0, {}, *failure_});
+  // First: a client that has its reply knows whether the job has failed.
+  if (message.number == store_wire::kVersion && failure_) reply_(number, failed());
+  reply_(number, {Kind::kValue, message.id, store_wire::kVersion, {}, job_id_});
   return nullptr;
 }
 
@@ -97,11 +96,13 @@ const char* StoreService::serve(std::uint64_t number, Client& client, Message me
       });
       return nullptr;
     case Kind::kAdd: {
-      std::int64_t& counter = counters_[message.key];
-      counter = wrapping_add(counter, message.number);
-      reply_(number, {Kind::kValue, message.id, counter, {}, {}});
+      const std::int64_t sum = tables_.add(message.key, message.number);
+      reply_(number, {Kind::kValue, message.id, sum, {}, {}});
       return nullptr;
     }
+    case Kind::kRetire:
+      tables_.retire(message.key, message.number);
+      return nullptr;
     case Kind::kJoin:
       join(number, client, std::move(message));
       return nullptr;
@@ -140,9 +141,9 @@ void StoreService::leave(Client& client) {
 }
 
 void StoreService::look_up(std::uint64_t number, const Message& message) {
-  const auto found = values_.find(message.key);
-  if (found != values_.end()) {
-    reply_(number, {Kind::kValue, message.id, 0, {}, found->second});
+  const std::string* const found = tables_.find(message.key);
+  if (found != nullptr) {
+    reply_(number, {Kind::kValue, message.id, 0, {}, *found});
   } else if (message.kind == Kind::kTryGet) {
     reply_(number, {Kind::kNothing, message.id, 0, {}, {}});
   } else {
@@ -151,14 +152,14 @@ void StoreService::look_up(std::uint64_t number, const Message& message) {
 }
 
 void StoreService::set(std::uint64_t number, Message message) {
-  const auto set = values_.insert_or_assign(std::move(message.key), std::move(message.value)).first;
+  const std::string& value = tables_.set(message.key, std::move(message.value));
   reply_(number, {Kind::kValue, message.id, 0, {}, {}});
-  const auto found = waiters_.find(set->first);
+  const auto found = waiters_.find(message.key);
   if (found == waiters_.end()) return;
   const auto waiters = std::move(found->second);
   waiters_.erase(found);
   for (const Waiter& waiter : waiters)
-    reply_(waiter.client, {Kind::kValue, waiter.id, 0, {}, set->second});
+    reply_(waiter.client, {Kind::kValue, waiter.id, 0, {}, value});
 }
 
 template <typename Is>
@@ -172,9 +173,12 @@ void StoreService::forget_waiters(const Is& is_one) {
 void StoreService::fail(const std::string& text) {
   if (failure_) return;
   failure_ = text;
+  had_met_ = members_.have_met();
   for (const auto& [number, client] : clients_) {
-    if (!client.who.empty()) reply_(number, {Kind::kFailed, 0, 0, {}, text});
+    if (!client.who.empty()) reply_(number, failed());
   }
 }
+
+Message StoreService::failed() const { return {Kind::kFailed, 0, had_met_ ? 1 : 0, {}, *failure_}; }
 
 }  // namespace kolo

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "transports/store/members.h"
+#include "transports/store/tables.h"
 #include "transports/store/wire.h"
 
 namespace kolo {
@@ -30,11 +31,12 @@ class StoreService {
  public:
   using Reply = std::function<void(std::uint64_t client, const store_wire::Message&)>;
   // `size`: number of ranks of the job, 0 if unknown. `job`: clients that name another job are
-  // refused; empty: all are accepted.
-  explicit StoreService(Reply reply, int size = 0, std::string job = {})
+  // refused; empty: all are accepted. `job_id`: see Store.
+  explicit StoreService(Reply reply, int size = 0, std::string job = {}, std::string job_id = {})
       : reply_(std::move(reply)),
         size_(static_cast<std::size_t>(std::max(size, 0))),
-        job_(std::move(job)) {}
+        job_(std::move(job)),
+        job_id_(std::move(job_id)) {}
 
   void add(std::uint64_t client) { clients_.try_emplace(client); }
 
@@ -77,17 +79,19 @@ class StoreService {
   template <typename Is>
   void forget_waiters(const Is& is_one);
   void fail(const std::string& text);
+  store_wire::Message failed() const;
 
   const Reply reply_;
   const std::size_t size_;
   const std::string job_;
+  const std::string job_id_;
   std::set<std::string> come_;  // names of clients that said hello, at most `size_`
   std::map<std::uint64_t, Client> clients_;
   Members members_;
-  std::unordered_map<std::string, std::string> values_;
-  std::unordered_map<std::string, std::int64_t> counters_;
+  StoreTables tables_;
   std::unordered_map<std::string, std::vector<Waiter>> waiters_;  // by key; no list is empty
   std::optional<std::string> failure_;
+  bool had_met_ = false;  // before the failure
 };
 
 }  // namespace kolo

@@ -24,6 +24,7 @@
 #include "transports/posix/event.h"
 #include "transports/posix/host/identity.h"
 #include "transports/posix/socket.h"
+#include "transports/store/past_jobs.h"
 #include "transports/store/timeouts.h"
 #include "transports/store/wire.h"
 
@@ -67,26 +68,30 @@ std::string why_silent(int server) {
 
 class TcpStore final : public Store {
  public:
-  TcpStore(posix::Descriptor socket, std::string address, Deadline deadline,
-           Clock::time_point start, int server)
+  TcpStore(posix::Descriptor socket, const std::string& address, const TcpStoreOptions& options)
       : socket_(std::move(socket)),
-        address_(std::move(address)),
-        server_(server),
-        patience_(patience_of(start, deadline)) {
+        address_(address),
+        server_(options.server),
+        patience_(patience_of(options.start, options.deadline)) {
     posix::set_low_latency(socket_);
     posix::set_keepalive(socket_);
     watched_.add(socket_.get(), EPOLLIN, 0);
     watched_.add(failed_.descriptor(), EPOLLIN, 1);
   }
 
-  // False if the server closed the connection before it sent a byte.
-  bool greet(Deadline deadline, Clock::time_point start, const std::string& job) {
+  // False if another attempt may succeed; `why` says why.
+  bool greet(const TcpStoreOptions& options, std::string& why) {
+    const auto start = options.start;
+    const Deadline deadline = std::min(options.deadline, options.answer_by);
     const std::string who = fmt::format("{}, pid {}", posix::host_name(), ::getpid());
     std::optional<Message> reply;
     try {
-      reply = call({Kind::kHello, 0, store_wire::kVersion, job, who}, deadline);
+      reply = call({Kind::kHello, 0, store_wire::kVersion, options.job, who}, deadline);
     } catch (const Error&) {
       if (has_heard_) throw;
+      why =
+          "it closed the connection before it answered the hello: too many other connections may "
+          "be waiting there, or another job or program has that port";
       return false;
     }
     if (!reply) {
@@ -103,7 +108,11 @@ class TcpStore final : public Store {
           fmt::format("{} speaks a different version: run the same build of kolo everywhere",
                       describe()));
     }
-    return true;
+    job_id_ = reply->value;
+    if (options.past == nullptr) return true;
+    const bool is_past = options.past->has(job_id_) || (failure_ && had_met_);
+    if (is_past) why = std::string(kStillServes) + failure_.value_or("");
+    return !is_past;
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -159,6 +168,11 @@ class TcpStore final : public Store {
     throw Error(ErrorCode::kUnavailable, rank, *failure_);
   }
 
+  void retire(std::string_view prefix, int users) override {
+    const std::lock_guard lock(mutex_);
+    if (!is_over_) put({Kind::kRetire, 0, users, std::string(prefix), {}});
+  }
+
   void leave() override {
     std::unique_lock lock(mutex_);
     if (is_over_) return;
@@ -200,6 +214,7 @@ class TcpStore final : public Store {
     return fmt::format("{} has not answered for {:.1f} s", who, seconds_since(silent_since()));
   }
 
+  std::string job_id() const override { return job_id_; }
   int descriptor() const override { return watched_.descriptor(); }
   std::string describe() const override { return "the store at " + address_; }
 
@@ -289,7 +304,10 @@ class TcpStore final : public Store {
   }
 
   void handle(Message message) {
-    if (message.kind == Kind::kFailed) return fail(message.value);
+    if (message.kind == Kind::kFailed) {
+      had_met_ |= message.number != 0;
+      return fail(message.value);
+    }
     if (message.kind == Kind::kGoodbye) {
       end();
       watched_.remove(socket_.get());  // the connection's end need not wake anyone
@@ -421,6 +439,7 @@ class TcpStore final : public Store {
   const int server_;  // a rank, or kNoPeer
   const Clock::duration patience_;
   posix::Epoll watched_;
+  std::string job_id_;  // constant after greet()
   posix::Event failed_;
 
   std::mutex mutex_;  // guards all members below
@@ -428,6 +447,7 @@ class TcpStore final : public Store {
   bool has_reader_ = false;
   bool has_heard_ = false;  // at least one byte from the server
   bool is_over_ = false;
+  bool had_met_ = false;  // all ranks of a failed job
   std::uint64_t last_id_ = 0;
   Replies replies_;
   std::map<std::uint64_t, Question> questions_;  // by id, so the oldest is first
@@ -439,12 +459,10 @@ class TcpStore final : public Store {
 
 }  // namespace
 
-std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, std::string address,
-                                      const TcpStoreOptions& options) {
-  auto store = std::make_shared<TcpStore>(std::move(socket), std::move(address), options.deadline,
-                                          options.start, options.server);
-  const Deadline answer_by = std::min(options.deadline, options.answer_by);
-  return store->greet(answer_by, options.start, options.job) ? store : nullptr;
+std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, const std::string& address,
+                                      const TcpStoreOptions& options, std::string& why) {
+  auto store = std::make_shared<TcpStore>(std::move(socket), address, options);
+  return store->greet(options, why) ? store : nullptr;
 }
 
 }  // namespace kolo

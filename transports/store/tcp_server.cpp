@@ -4,6 +4,7 @@
 // (Settings::hello_timeout). If too many unknown connections wait, the oldest is dropped. Each pass
 // of the loop limits the accepts, and the reads of one connection. So connections of other programs
 // neither stop nor slow the ranks.
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <random>
 #include <thread>
 
 #include "transports/posix/epoll.h"
@@ -48,13 +50,18 @@ struct Connection {
   const char* ending = "closed without a goodbye";  // for the message after its end
 };
 
+std::string random_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
 class Server {
  public:
   Server(const std::string& host, std::uint16_t port, int size, const std::string& job)
       : listener_(posix::listen_on(host, port)),
         hello_timeout_(read_settings().hello_timeout),
         service_([this](std::uint64_t token, const Message& message) { reply(token, message); },
-                 size, job) {
+                 size, job, random_id()) {
     epoll_.add(listener_.get(), EPOLLIN, kListener);
     epoll_.add(stop_.descriptor(), EPOLLIN, kStop);
   }

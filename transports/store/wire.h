@@ -27,7 +27,8 @@ inline constexpr std::size_t kLongestKey = 4096;
 inline constexpr std::size_t kLongestValue = 1 << 20;
 
 enum class Kind : std::uint32_t {
-  kHello = 1,  // number: version; key: the job's name; value: "host, pid". Answered by kValue
+  kHello = 1,  // number: version; key: the job's name; value: "host, pid". Answered by kValue,
+               // number: the version; value: the job's id
   kSet,        // key, value. Answered by kValue
   kTryGet,     // key. Answered by kValue or kNothing
   kGet,        // key. Answered by kValue as soon as the key is set
@@ -36,10 +37,12 @@ enum class Kind : std::uint32_t {
   kJoin,       // number: the rank; key: its communicator, or empty; value: the communicator's size.
                // Answered by kValue, or kNothing with the reason of the refusal
   kLeave,      //
+  kRetire,     // key: a prefix of keys; number: how many such messages remove the keys
   kFail,       // value: the text. Answered by kValue: the text that won
   kValue,      // reply
   kNothing,    // reply
-  kFailed,     // from the server, unrequested. value: the job's failure
+  kFailed,     // from the server, unrequested. value: the job's failure; number: 1 if all ranks
+               // had met. Comes before the reply to a hello
   kGoodbye,    // from the server, unrequested: its regular end
   kLast = kGoodbye
 };

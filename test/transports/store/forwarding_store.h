@@ -24,6 +24,7 @@ class ForwardingStore : public Store {
   void join(int rank, std::string_view communicator, int size) override {
     whole_->join(rank, communicator, size);
   }
+  void retire(std::string_view prefix, int users) override { whole_->retire(prefix, users); }
   void leave() override { whole_->leave(); }
   std::optional<std::string> failure() override { return whole_->failure(); }
   std::string post_failure(std::string_view text) override { return whole_->post_failure(text); }

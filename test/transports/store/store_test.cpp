@@ -231,6 +231,26 @@ TEST_CASE("a newcomer that is refused gets an error, and the others do not") {
   });
 }
 
+TEST_CASE("the keys of a prefix are removed once all its users have retired it") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    const auto group = prefixed(a, "group/1/");
+    group->set("key", "value");
+    group->add("counter", 5);
+    a->set("group/10/key", "of another");
+    group->retire("", 2);
+    CHECK(b->get("group/1/key", in_seconds(20)) == "value");
+    b->retire("group/1/", 2);
+    const auto removed = b->ask("group/1/key");  // after the call, which does not wait
+    REQUIRE(wait_for_answers(*b, {&removed, 1}, in_seconds(20)));
+    CHECK_FALSE(removed->value);
+    CHECK_FALSE(a->try_get("group/1/key"));
+    CHECK(a->add("group/1/counter", 1) == 1);
+    CHECK(a->try_get("group/10/key") == "of another");
+  });
+}
+
 TEST_CASE("prefixes separate keys and share failures") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto store = job.open();
