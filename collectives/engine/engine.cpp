@@ -487,6 +487,7 @@ void Engine::finish_closing() noexcept {
 
 void Engine::leave() noexcept {
   try {
+    if (!key_prefix_.empty()) store_->retire("", size_);  // this communicator's keys
     store_->leave();
   } catch (...) {
     // The store is gone already.

@@ -1,14 +1,23 @@
 // Groups of ranks: their members, concurrent operations beside each other and their parent,
 // lifetime beyond it, and failures, which belong to the whole job.
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
+#include "test/transports/store/forwarding_store.h"
 
 namespace kolo::test {
 namespace {
@@ -28,6 +37,55 @@ std::vector<std::int32_t> members_of(Communicator& group, int job_rank) {
 using Members = std::vector<std::int32_t>;
 
 }  // namespace
+
+namespace {
+
+// A store that knows all its keys.
+class ListedStore final : public ForwardingStore {
+ public:
+  void set(std::string_view key, std::string_view value) override {
+    {
+      const std::lock_guard lock(mutex_);
+      keys_.emplace(key);
+    }
+    ForwardingStore::set(key, value);
+  }
+
+  void note(std::string_view, std::string_view) override {}  // of waits that take long
+
+  // Number of keys that have a value.
+  std::ptrdiff_t size() {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::count_if(keys_, [&](const auto& key) { return try_get(key).has_value(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> keys_;
+};
+
+}  // namespace
+
+TEST_CASE("the keys of a group are removed from the store with the group") {
+  const auto keys_after = [](int groups) {
+    const auto store = std::make_shared<ListedStore>();
+    std::ptrdiff_t during = 0;
+    const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>&) {
+      CommunicatorOptions options;
+      options.transport = "shm";
+      Communicator world(rank, 3, store, options);
+      for (int i = 0; i < groups; ++i) world.duplicate().barrier();
+      world.barrier();
+      if (rank == 0) during = store->size();
+      world.barrier();
+    });
+    for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+    return std::pair(during, store->size());
+  };
+  const auto [during, after] = keys_after(1);
+  CHECK(keys_after(7) == std::pair(during, after));
+  CHECK(after < during);
+}
 
 TEST_CASE("split groups the ranks of one color, ordered by their keys") {
   const auto transport = GENERATE(from_range(transports_under_test()));
