@@ -23,7 +23,7 @@ void set_option(const Descriptor& socket, int level, int name, int value) {
 }
 
 Descriptor open_socket(int family) {
-  return Descriptor(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return Descriptor::not_inherited(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 Address any_address(int family, std::uint16_t port) {
@@ -192,7 +192,8 @@ Descriptor listen_on(const std::string& host, std::uint16_t port) {
 }
 
 Descriptor accept_from(const Descriptor& listener) {
-  return Descriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  return Descriptor::not_inherited(
+      ::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
 Descriptor start_connecting(const Address& to, int buffer_bytes) {

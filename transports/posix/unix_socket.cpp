@@ -17,7 +17,7 @@ namespace {
 constexpr int kKind = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 Descriptor make_socket() {
-  Descriptor socket(::socket(AF_UNIX, kKind, 0));
+  Descriptor socket = Descriptor::not_inherited(::socket(AF_UNIX, kKind, 0));
   if (!socket.is_open()) throw_system("making a unix socket");
   return socket;
 }
@@ -90,7 +90,8 @@ UnixListener::UnixListener(int backlog, std::string_view name) : descriptor_(mak
 }
 
 std::optional<Descriptor> UnixListener::accept() {
-  Descriptor socket(::accept4(descriptor_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  Descriptor socket = Descriptor::not_inherited(
+      ::accept4(descriptor_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket.is_open()) return socket;
   if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
     throw_system("accepting on a unix socket");

@@ -52,7 +52,8 @@ std::string encode(const FileLog::Record& record) {
 }  // namespace
 
 void FileLog::open() {
-  file_ = posix::Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  file_ =
+      posix::Descriptor::not_inherited(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file_.is_open()) {
     throw Error(ErrorCode::kUnavailable, kNoPeer,
                 fmt::format("cannot open the store's file {}: {}; name one that does not exist, in "

@@ -1,7 +1,10 @@
 // Socket results of the kernel that need interpretation.
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -11,6 +14,7 @@
 
 #include "test/support/catch.h"
 #include "test/support/sanitizers.h"
+#include "test/transports/support/forked_child.h"
 #include "transports/posix/socket.h"
 #include "transports/posix/unix_socket.h"
 
@@ -43,6 +47,47 @@ void await(const std::atomic<int>& word, int value) {
 }
 
 }  // namespace
+
+TEST_CASE("a forked child keeps neither a connection nor a port") {
+  Descriptor listener = listen_on("127.0.0.1", 0);
+  const Address address = local_address(listener);
+  Descriptor client = start_connecting(address);
+  pollfd watched{listener.get(), POLLIN, 0};
+  REQUIRE(::poll(&watched, 1, 20'000) == 1);
+  const Descriptor server = accept_from(listener);
+  UnixListener unix_listener(1);
+  auto near_client = connect_unix(unix_listener.name());
+  REQUIRE(near_client);
+  const auto near_server = unix_listener.accept();
+  REQUIRE(near_server);
+  const kolo::test::ForkedChild child;
+  client.close();
+  near_client->close();
+  for (const Descriptor* end : {&server, &*near_server}) {
+    pollfd ended{end->get(), POLLIN, 0};
+    REQUIRE(::poll(&ended, 1, 20'000) == 1);
+    std::array<std::byte, 1> into{};
+    CHECK(receive_some(*end, into.data(), into.size()).is_closed);
+  }
+  listener.close();
+  CHECK_NOTHROW(listen_on("127.0.0.1", address.port()));
+}
+
+TEST_CASE("a forked child may close its copies: no descriptor of another owner is closed") {
+  Descriptor listener = listen_on("127.0.0.1", 0);
+  const int number = listener.get();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_reserved = ::fcntl(number, F_GETFD) >= 0;
+    const Descriptor another = start_connecting(local_address(listen_on("127.0.0.1", 0)));
+    const bool is_apart = another.is_open() && another.get() != number;
+    listener.close();
+    ::_exit(is_reserved && is_apart && ::fcntl(another.get(), F_GETFD) >= 0 ? 7 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+}
 
 // The kernel reports the reset once before it delivers the queued data.
 TEST_CASE("the last message is received from a peer that closed with unread data") {

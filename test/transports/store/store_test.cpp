@@ -8,6 +8,7 @@
 
 #include "test/support/catch.h"
 #include "test/transports/store/store_table.h"
+#include "test/transports/support/forked_child.h"
 #include "transports/error.h"
 #include "transports/store/all_gather.h"
 
@@ -187,6 +188,20 @@ TEST_CASE("a rank that ends without leave() fails the job, and a rank that leave
     CHECK(error.code() == ErrorCode::kAborted);
     CHECK_THAT(error.what(), ContainsSubstring("rank 2 (") && ContainsSubstring("pid ") &&
                                  ContainsSubstring("is gone"));
+  });
+}
+
+TEST_CASE("a rank's death is seen though a forked child of it lives on") {
+  for_each_store([](const StoreRow& row, StoreJob& job) {
+    if (!row.sees_death) return;
+    const auto a = job.open();
+    auto b = job.open();
+    a->join(0);
+    b->join(1);
+    const ForkedChild child;
+    b.reset();
+    CHECK_THAT(error_of([&] { a->get("never", in_seconds(20)); }).what(),
+               ContainsSubstring("rank 1 (") && ContainsSubstring("is gone"));
   });
 }
 
