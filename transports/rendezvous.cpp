@@ -35,6 +35,7 @@ class StoreOverStore : public Store {
   std::string job_id() const override { return store_->job_id(); }
   int descriptor() const override { return store_->descriptor(); }
   std::string silence() override { return store_->silence(); }
+  std::string suspicion() override { return store_->suspicion(); }
   std::string describe() const override { return store_->describe(); }
 
  private:

@@ -98,6 +98,10 @@ class Store {
   // store at 10.0.0.1:29500, has not answered for 2.0 s"; else empty.
   virtual std::string silence() { return ""; }
 
+  // While silence() is not empty and a rank serves the store: the failure that this suggests, "rank
+  // 0 is gone, which serves the store at 10.0.0.1:29500: ..."; else empty.
+  virtual std::string suspicion() { return ""; }
+
   // For messages: "the store at 10.0.0.1:29500", "the store in the file /tmp/job".
   virtual std::string describe() const { return "the store"; }
 };

@@ -466,6 +466,7 @@ void Engine::say_goodbye() noexcept {
       }
     }
     abort_what_is_left();
+    if (std::uncaught_exceptions() > exceptions_) note_exception();
   } catch (const Error& error) {
     settle(error);  // so that the other ranks learn of it
   } catch (...) {

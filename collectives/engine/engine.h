@@ -254,6 +254,8 @@ class Engine {
   Error timed_out(const Operation& operation) const;
   Error explain(const Operation* operation, const std::exception_ptr& exception) const;
   Error settle(Error own);
+  Error find_cause(const Error& own, int peer);
+  void note_exception() noexcept;
   Error with_group_ranks(const Error& error) const;
   void fail(const Error& own);
   [[noreturn]] void fail_with_job();
@@ -268,6 +270,7 @@ class Engine {
   CommunicatorOptions options_;  // constant after construction
   const std::string host_;
   const std::vector<int> members_;
+  const int exceptions_ = std::uncaught_exceptions();  // on the thread that made it
   std::string key_prefix_;  // "NAME/USE/": prefix of this communicator's keys in the store
   std::shared_ptr<Store> store_;
   Topology placement_;

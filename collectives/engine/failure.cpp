@@ -20,6 +20,12 @@ using namespace std::chrono_literals;
 // How long to wait for an earlier cause before posting our own, which may be only its consequence.
 constexpr auto kGrace = 200ms;
 
+// Time for the store to answer before it counts as silent.
+constexpr auto kToBeAnswered = 500ms;
+
+// Key of a rank's reason, if an exception ended it.
+std::string exception_key(int rank) { return fmt::format("exception/{}", rank); }
+
 // Odd directions receive, see Engine::direction_of.
 bool receives_message(const Operation& operation) {
   return operation.direction != kNoDirection && operation.direction % 2 == 1;
@@ -142,21 +148,53 @@ Error Engine::with_group_ranks(const Error& error) const {
                       size_ - 1, fmt::join(members_, ", "))};
 }
 
+// Looks for a better cause than `own`, which no rank has posted: a silent store's rank is the
+// suspect, whatever rank this one waits for. `peer` is the lost one, by its number in this
+// communicator; it may have left a reason.
+Error Engine::find_cause(const Error& own, int peer) {
+  std::shared_ptr<const Store::Answer> answer;
+  if (own.code() == ErrorCode::kPeerLost && peer >= 0) {
+    answer = store_->ask(exception_key(peer));
+    wait_for_answers(*store_, {&answer, 1}, Clock::now() + kToBeAnswered);
+  }
+  if (const std::string suspicion = store_->suspicion(); !suspicion.empty()) {
+    const Error suspect = failure_from(suspicion);
+    if (suspect.peer() != job_rank(rank_))
+      return {suspect.code(), suspect.peer(), fmt::format("{}; {}", suspicion, own.what())};
+  }
+  if (answer != nullptr && answer->has_come && answer->value)
+    return {own.code(), own.peer(),
+            fmt::format("rank {} {}; {}", peer, *answer->value, own.what())};
+  const std::string silence = own.code() == ErrorCode::kPeerLost ? store_->silence() : "";
+  if (silence.empty()) return own;
+  return {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
+}
+
+// For peers that still expect something from this rank. No failure: all ranks may leave like this.
+void Engine::note_exception() noexcept {
+  try {
+    store_->note(exception_key(rank_),
+                 fmt::format("({}) has left by an exception: see its last output", host_));
+  } catch (...) {
+    // The job has failed, or the store is gone.
+  }
+}
+
 // Returns the job's first cause: an earlier one, or `own`.
 Error Engine::settle(Error own) {
   if (failure_->is_known()) return failure_->cause();
+  const int peer = own.peer() < size_ ? own.peer() : kNoPeer;
   own = with_group_ranks(own);
   try {
-    if (own.code() == ErrorCode::kPeerLost || own.code() == ErrorCode::kSystem) {
+    const bool may_follow = own.code() == ErrorCode::kPeerLost || own.code() == ErrorCode::kSystem;
+    if (may_follow) {
       for (const auto end = Clock::now() + kGrace; Clock::now() < end && !store_->failure();) {
         std::this_thread::sleep_for(1ms);
       }
     }
+    const bool is_loss = own.code() == ErrorCode::kPeerLost || own.code() == ErrorCode::kDeadline;
+    if (is_loss && !store_->failure()) own = find_cause(own, peer);
     const auto earlier = store_->failure();
-    if (own.code() == ErrorCode::kPeerLost && !earlier) {  // the store would have known the reason
-      if (const std::string silence = store_->silence(); !silence.empty())
-        own = {own.code(), own.peer(), fmt::format("{}. Note that {}", own.what(), silence)};
-    }
     const std::string mine = to_text(own);
     const std::string first = earlier ? *earlier : store_->post_failure(mine);
     return failure_->learn(first == mine ? own : failure_from(first));
@@ -298,7 +336,11 @@ void Engine::abort_what_is_left() {
       if (header != nullptr && !is_poisoned_) what = describe(*header) + " on a stream";
     });
   }
-  if (!what.empty()) abort(fmt::format("its communicator was destroyed with {} in flight", what));
+  if (!what.empty()) {
+    const bool is_unwinding = std::uncaught_exceptions() > exceptions_;
+    abort(fmt::format("its communicator was destroyed {}with {} in flight",
+                      is_unwinding ? "by an exception " : "", what));
+  }
 }
 
 // Publishes the ranks that the long waits of `running` wait for.

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "collectives/communicator.h"
+#include "collectives/report_exceptions.h"
 #include "train/count_text.h"
 #include "train/experiment/events.h"
 #include "train/experiment/progress_bar.h"
@@ -70,16 +71,11 @@ void join_and_train(const Options& options, const std::vector<std::string>& argu
   how.reproducibility = options.reproducibility;
   Communicator communicator = Communicator::from_environment(how);
   const auto observer = observer_of(options, arguments);
-  try {
+  report_exceptions(communicator, [&] {
     Trainer trainer(options, communicator, *observer);
     trainer.run();
     communicator.barrier();  // so that no peer takes this rank's exit for a failure
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    communicator.abort(error.what());
-    throw;
-  }
+  });
 }
 
 }  // namespace

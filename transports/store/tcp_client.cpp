@@ -214,6 +214,13 @@ class TcpStore final : public Store {
     return fmt::format("{} has not answered for {:.1f} s", who, seconds_since(silent_since()));
   }
 
+  std::string suspicion() override {
+    const std::lock_guard lock(mutex_);
+    look();
+    if (server_ == kNoPeer || is_over_ || Clock::now() - silent_since() < kWorthAWord) return "";
+    return gone("serves", "does not answer, so it hangs, or the network is cut");
+  }
+
   std::string job_id() const override { return job_id_; }
   int descriptor() const override { return watched_.descriptor(); }
   std::string describe() const override { return "the store at " + address_; }

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <future>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "collectives/report_exceptions.h"
 #include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
 
@@ -25,6 +27,49 @@ std::vector<RankOutcome> run_two(const std::string& transport, const Communicato
 }
 
 }  // namespace
+
+TEST_CASE("a rank that expects more from one that left by an exception is told so") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_two(transport, [&](Communicator& communicator) {
+    communicator.barrier();
+    if (communicator.rank() == 0) {
+      std::vector<float> data(1000);
+      while (true) communicator.all_reduce(std::span<float>(data));
+    }
+    const Communicator leaving = std::move(communicator);
+    throw std::runtime_error("the disk is full");
+  });
+  INFO(outcomes[0].text);
+  CHECK(outcomes[0].code == ErrorCode::kPeerLost);
+  CHECK_THAT(outcomes[0].text, Catch::Matchers::StartsWith("rank 1 (") &&
+                                   ContainsSubstring("has left by an exception"));
+}
+
+TEST_CASE("an exception that leaves a reported body reaches the other ranks in its own words") {
+  const auto transport = GENERATE(from_range(transports_under_test()));
+  const auto outcomes = run_two(transport, [&](Communicator& communicator) {
+    report_exceptions(communicator, [&] {
+      communicator.barrier();
+      if (communicator.rank() == 1) throw std::runtime_error("the disk is full");
+      std::vector<float> data(1000);
+      while (true) communicator.all_reduce(std::span<float>(data));
+    });
+  });
+  INFO(outcomes[0].text);
+  CHECK(outcomes[0].code == ErrorCode::kAborted);
+  CHECK(outcomes[0].peer == 1);
+  CHECK_THAT(outcomes[0].text, ContainsSubstring(") aborted: the disk is full"));
+  CHECK(outcomes[1].text == "the disk is full");
+}
+
+TEST_CASE("a reported body may return a value") {
+  const auto outcomes = run_two("inproc", [&](Communicator& communicator) {
+    expect(report_exceptions(communicator, [&] { return communicator.rank() + 1; }) ==
+               communicator.rank() + 1,
+           "the value of the body");
+  });
+  for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
 
 TEST_CASE("a communicator destroyed with work in flight no longer touches the memory") {
   const auto transport = GENERATE(from_range(transports_under_test()));

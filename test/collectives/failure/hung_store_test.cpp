@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <future>
+#include <latch>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -88,6 +90,40 @@ TEST_CASE("a call keeps its timeout while the store hangs, and names the rank it
   CHECK(outcome.text.empty());
 }
 
+// Ranks 1 and 2 wait for each other. Rank 2 times out, and rank 1 sees that rank 2 has left.
+TEST_CASE("all ranks blame the rank that serves a hung store, not the neighbour they wait for") {
+  const auto transport = GENERATE("inproc", "shm", "tcp");
+  HangingServer server;
+  std::promise<void> is_over;
+  std::latch all_are_ready(3);
+  std::latch all_but_one_have_ended(2);
+  const auto outcomes = run_threads(3, [&](int rank, const std::shared_ptr<Store>&) {
+    const auto store = connect_tcp_store("127.0.0.1", server.port(), Clock::now() + kPatience, 0);
+    Communicator communicator(rank, 3, store, {.transport = transport, .timeout = 60s});
+    communicator.barrier();
+    all_are_ready.arrive_and_wait();
+    if (rank == 0) {
+      server.hang();
+      return all_but_one_have_ended.wait();
+    }
+    std::vector<float> data(1000);
+    const auto timeout = rank == 2 ? 1500ms : 60s;
+    const RankOutcome outcome = outcome_of(
+        [&] { communicator.receive(std::span<float>(data), 3 - rank, {.timeout = timeout}); });
+    { const Communicator leaving = std::move(communicator); }
+    all_but_one_have_ended.count_down();
+    throw Error(outcome.code.value(), outcome.peer, outcome.text);
+  });
+  for (const int rank : {1, 2}) {
+    const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    INFO(outcome.text);
+    CHECK(outcome.code == ErrorCode::kPeerLost);
+    CHECK(outcome.peer == 0);
+    CHECK_THAT(outcome.text,
+               Catch::Matchers::StartsWith("rank 0 is gone, which serves the store at 127.0.0.1:"));
+  }
+}
+
 TEST_CASE("a wait keeps its deadline while the store hangs, and the destructor is quick") {
   const auto outcome =
       outcome_beside_hung_rank("inproc", [](Communicator& communicator, std::vector<float>& data) {
@@ -111,7 +147,7 @@ TEST_CASE("polling with test() does not block on a hung store") {
         }
         work.wait();
       });
-  CHECK(outcome.code == ErrorCode::kDeadline);
+  CHECK(outcome.code == ErrorCode::kPeerLost);
   CHECK_THAT(outcome.text, ContainsSubstring("timed out after 3.0 s"));
 }
 
@@ -132,7 +168,7 @@ TEST_CASE("polling at the deadline does not block on a store that is known to be
           }
           work.wait();
         });
-    CHECK(outcome.code == ErrorCode::kDeadline);
+    CHECK(outcome.code == ErrorCode::kPeerLost);
     return longest;
   };
   bool is_any_soon = false;
