@@ -117,6 +117,7 @@ class FileStore final : public Store {
     while (true) {
       if (auto value = try_get(key)) return *value;
       if (const auto text = failure()) throw Error(ErrorCode::kAborted, kNoPeer, *text);
+      deadline = renewed(deadline, patience_);
       if (Clock::now() >= deadline) break;
       std::this_thread::sleep_until(std::min<Deadline>(deadline, Clock::now() + nap));
       nap = std::min<std::chrono::microseconds>(nap * 2, kLongestNap);
@@ -236,6 +237,7 @@ class FileStore final : public Store {
       }
       const auto now = Clock::now();
       if (!refused_since_) refused_since_ = now;
+      deadline = renewed(deadline, patience_);
       if (now >= deadline) throw kept(deadline - *refused_since_);
       lock.unlock();  // other threads may call failure() meanwhile
       std::this_thread::sleep_until(std::min<Deadline>(deadline, now + nap));

@@ -8,6 +8,7 @@
 #include "transports/posix/event.h"
 #include "transports/rendezvous.h"
 #include "transports/store/tables.h"
+#include "transports/store/timeouts.h"
 
 namespace kolo {
 
@@ -35,10 +36,15 @@ class LocalStore final : public Store {
     const auto start = Clock::now();
     std::unique_lock lock(mutex_);
     const std::string* found = nullptr;
-    const bool is_over = changed_.wait_until(lock, deadline, [&] {
+    const auto has_news = [&] {
       found = tables_.find(key);
       return found != nullptr || failure_.has_value();
-    });
+    };
+    bool is_over = false;
+    do {
+      deadline = renewed(deadline, patience_of(deadline, deadline));
+      is_over = changed_.wait_until(lock, deadline, has_news);
+    } while (!is_over && renewed(deadline, {}) != deadline);
     if (found != nullptr) return *found;
     if (is_over) throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
     const std::chrono::duration<double> waited = Clock::now() - start;

@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "transports/error.h"
 #include "transports/posix/epoll.h"
@@ -246,6 +247,7 @@ class TcpStore final : public Store {
     push_until(lock, deadline);
     while (!slot->second) {
       throw_if_over(message.kind);
+      deadline = renewed(deadline, patience_);
       if (Clock::now() >= deadline) {
         if (message.kind == Kind::kGet) put({Kind::kForget, message.id, 0, {}, {}});
         return std::nullopt;
@@ -264,7 +266,17 @@ class TcpStore final : public Store {
     if (is_over_) return;
     push();
     if (!has_reader_) read_what_is_there();
+    notice_suspension();
     if (!is_over_ && Clock::now() - silent_since() > patience_) give_up();
+  }
+
+  // If this process was suspended, the server may have been, too. Its silence counts from now on,
+  // unless it has answered nothing since the last time.
+  void notice_suspension() {
+    const auto now = Clock::now();
+    const bool was_away = now - std::exchange(looked_, now) > kAway;
+    if (!was_away || questions_.empty() || std::exchange(is_excused_, true)) return;
+    for (auto& [id, question] : questions_) question.since = now;
   }
 
   // Time of the oldest request of note() or ask() without a reply, else now. Call look() first.
@@ -298,6 +310,7 @@ class TcpStore final : public Store {
       if (got.is_closed) return lose();
       if (got.bytes == 0) return;
       has_heard_ = true;
+      is_excused_ = false;
       in_.append(bytes.data(), got.bytes);
       try {
         while (auto message = store_wire::take(in_)) handle(std::move(*message));
@@ -454,6 +467,8 @@ class TcpStore final : public Store {
   bool has_reader_ = false;
   bool has_heard_ = false;  // at least one byte from the server
   bool is_over_ = false;
+  bool is_excused_ = false;  // see notice_suspension()
+  Clock::time_point looked_ = Clock::now();
   bool had_met_ = false;  // all ranks of a failed job
   std::uint64_t last_id_ = 0;
   Replies replies_;

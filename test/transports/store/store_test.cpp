@@ -91,6 +91,20 @@ TEST_CASE("a get waits for the key") {
   });
 }
 
+// As after a suspension of all ranks, while one of them waits or is about to.
+TEST_CASE("a get whose deadline passed long ago gives the others their time anew") {
+  for_each_store([](const StoreRow&, StoreJob& job) {
+    const auto a = job.open();
+    const auto b = job.open();
+    std::string got;
+    std::thread waiter([&] { got = b->get("late", in_seconds(-2)); });
+    a->set("late", "value");
+    waiter.join();
+    CHECK(got == "value");
+    CHECK_THROWS_AS(b->get("never", in_seconds(-0.01)), Error);
+  });
+}
+
 TEST_CASE("counters add up over ranks and threads") {
   for_each_store([](const StoreRow&, StoreJob& job) {
     const auto a = job.open();
