@@ -41,6 +41,18 @@ Address any_address(int family, std::uint16_t port) {
   return {reinterpret_cast<const sockaddr*>(&any), sizeof any};
 }
 
+constexpr std::string_view kNoFreePort = "no free port is left";
+constexpr std::string_view kMorePorts =
+    "end programs with many connections, or widen net.ipv4.ip_local_port_range with sysctl";
+
+// The kernel has one errno for a port that is taken, and for no port to choose.
+std::string why_not_bound(int number, std::uint16_t port) {
+  if (number == EADDRNOTAVAIL) return "this host has no such address";
+  if (number != EADDRINUSE) return error_text(number);
+  if (port == 0) return fmt::format("{}: {}", kNoFreePort, kMorePorts);
+  return error_text(number) + ": another program has it, choose another port";
+}
+
 // Not open, with errno set, on failure.
 Descriptor try_to_listen(const Address& address, bool takes_both_families) {
   Descriptor socket = open_socket(address.family());
@@ -183,12 +195,16 @@ Descriptor listen_on(const std::string& host, std::uint16_t port) {
     }
   }
   if (socket.is_open()) return socket;
-  const bool is_in_use = why.empty() && errno == EADDRINUSE;
-  throw Error(
-      ErrorCode::kUnavailable, kNoPeer,
-      fmt::format("cannot listen on port {} of {}: {}{}", port,
-                  host.empty() ? "all addresses" : host, why.empty() ? error_text(errno) : why,
-                  is_in_use ? ": another program has it, choose another port" : ""));
+  if (why.empty()) why = why_not_bound(errno, port);
+  throw Error(ErrorCode::kUnavailable, kNoPeer,
+              fmt::format("cannot listen on {} of {}: {}",
+                          port == 0 ? "a free port" : fmt::format("port {}", port),
+                          host.empty() ? "all addresses" : host, why));
+}
+
+std::string connect_error_text(int number) {
+  if (number != EADDRNOTAVAIL) return error_text(number);
+  return fmt::format("{} for the connection: {}", kNoFreePort, kMorePorts);
 }
 
 Descriptor accept_from(const Descriptor& listener) {

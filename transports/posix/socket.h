@@ -60,6 +60,9 @@ Descriptor start_connecting(const Address& to, int buffer_bytes = 0);
 // itself gives ECONNREFUSED, since there is no listener. It blocks the port until it is closed.
 int connect_result(const Descriptor& socket);
 
+// Text of the errno of a failed connection; tells a lack of free ports.
+std::string connect_error_text(int number);
+
 Address local_address(const Descriptor& socket);
 // The host() of the peer's address; empty: the socket is not connected.
 std::string remote_host(const Descriptor& socket);

@@ -99,7 +99,7 @@ class Attempt {
     const Deadline by = is_one_ ? deadline_ : std::min(deadline_, Clock::now() + kForOnePlace);
     posix::Descriptor socket;
     if (const int error = try_to_connect(address, by, socket); error != 0) {
-      why_ = posix::error_text(error);
+      why_ = posix::connect_error_text(error);
       return nullptr;
     }
     try {

@@ -298,7 +298,7 @@ void Listener::advance(Call& call) {
 void Listener::fail(Call& call, int error) {
   call.is_refused |= error == ECONNREFUSED;
   call.is_in_doubt |= error != ECONNREFUSED && !is_out_of_reach(error);
-  try_next(call, posix::error_text(error));
+  try_next(call, posix::connect_error_text(error));
 }
 
 void Listener::try_next(Call& call, std::string why) {

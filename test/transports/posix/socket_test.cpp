@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,12 +10,15 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <span>
+#include <string>
 #include <thread>
 
 #include "test/support/catch.h"
 #include "test/support/sanitizers.h"
 #include "test/transports/support/forked_child.h"
+#include "transports/error.h"
 #include "transports/posix/socket.h"
 #include "transports/posix/unix_socket.h"
 
@@ -87,6 +91,45 @@ TEST_CASE("a forked child may close its copies: no descriptor of another owner i
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+}
+
+TEST_CASE("the errors for a lack of free ports, a taken port and a foreign address differ") {
+  CHECK(connect_error_text(ECONNREFUSED) == "Connection refused");
+  CHECK_THAT(connect_error_text(EADDRNOTAVAIL),
+             ContainsSubstring("no free port is left for the connection: ") &&
+                 ContainsSubstring("net.ipv4.ip_local_port_range"));
+  const Descriptor taken = listen_on("127.0.0.1", 0);
+  CHECK_THROWS_WITH(listen_on("127.0.0.1", local_address(taken).port()),
+                    ContainsSubstring("another program has it, choose another port"));
+  CHECK_THROWS_WITH(listen_on("192.0.2.1", 0),
+                    ContainsSubstring("a free port of 192.0.2.1: this host has no such address"));
+}
+
+// In a network namespace of its own, with two ports.
+TEST_CASE("a rank that finds no free port to listen on says so") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int kCannot = 4;
+    if (::unshare(CLONE_NEWNET) != 0) ::_exit(kCannot);
+    if (!(std::ofstream("/proc/sys/net/ipv4/ip_local_port_range") << "40000 40001\n").flush())
+      ::_exit(kCannot);
+    const Descriptor first = listen_on("", 0);
+    const Descriptor second = listen_on("", 0);
+    try {
+      listen_on("", 0);
+    } catch (const kolo::Error& error) {
+      const std::string text = error.what();
+      ::_exit(text.starts_with("cannot listen on a free port of all addresses: no free port is")
+                  ? 7
+                  : 2);
+    }
+    ::_exit(1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 4) WARN("skipped: network namespaces cannot be made here");
+  CHECK((WEXITSTATUS(status) == 7 || WEXITSTATUS(status) == 4));
 }
 
 // The kernel reports the reset once before it delivers the queued data.
