@@ -22,7 +22,7 @@ Costs pair_costs() {
 }  // namespace
 
 TEST_CASE("the fit recovers the costs of oversubscription from simulated times") {
-  const int size = GENERATE(2, 3, 4, 8, 16);
+  const int size = GENERATE(2, 3, 4, 8, 16, 100);
   const double factor = GENERATE(1.0, 1.5, 2.5);
   const double switch_us = GENERATE(0.5, 4.0);
   INFO(size << " ranks, messages " << factor << " times as long, " << switch_us << " us a change");
