@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "transports/error.h"
 
@@ -10,6 +13,7 @@ namespace kolo {
 namespace {
 
 constexpr std::size_t kNamedRanks = 8;
+constexpr int kFewRanks = 8;                      // need no requests in advance
 constexpr std::chrono::milliseconds kShort{100};  // shorter than any timeout that a user sets
 // Limits the queries after the deadline, one per rank. Without it a WORLD_SIZE with a few digits
 // too many would block its rank for minutes or days.
@@ -33,6 +37,23 @@ std::vector<int> missing_ranks(Store& store, std::string_view key, int first, in
   return missing;
 }
 
+// Fills in the values that are there already, from rank `first` on. A request per rank and a wait
+// for each reply would take most of the start of a large job.
+void fill_in(Store& store, std::string_view key, int first,
+             std::vector<std::optional<std::string>>& values, Deadline deadline) {
+  const auto size = static_cast<int>(values.size());
+  std::vector<std::shared_ptr<const Store::Answer>> answers;
+  std::vector<int> asked;
+  for (int rank = first; rank < size; ++rank) {
+    if (values[static_cast<std::size_t>(rank)]) continue;
+    asked.push_back(rank);
+    answers.push_back(store.ask(key_of(key, rank)));
+  }
+  if (!wait_for_answers(store, answers, deadline)) return;  // a later get() says why
+  for (std::size_t i = 0; i < asked.size(); ++i)
+    values[static_cast<std::size_t>(asked[i])] = answers[i]->value;
+}
+
 }  // namespace
 
 std::string name_ranks(const std::vector<int>& ranks) {
@@ -51,9 +72,20 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
   const auto start = Clock::now();
   store.set(key_of(key, rank), value);
   std::vector<std::string> values;
+  std::vector<std::optional<std::string>> known(
+      static_cast<std::size_t>(size > kFewRanks && size <= kLookedForRanks ? size : 0));
+  int next_fill = 0;
   for (int peer = 0; peer < size; ++peer) {
     try {
-      values.push_back(peer == rank ? std::string(value) : store.get(key_of(key, peer), deadline));
+      const auto place = static_cast<std::size_t>(peer);
+      if (place < known.size() && peer >= next_fill) {
+        fill_in(store, key, peer, known, deadline);
+        next_fill = peer + 1 + (size - peer) / 2;
+      }
+      const bool is_known = place < known.size() && known[place];
+      values.push_back(peer == rank ? std::string(value)
+                       : is_known   ? std::move(*known[place])
+                                    : store.get(key_of(key, peer), deadline));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kDeadline) throw;
       const std::chrono::duration<double> waited = Clock::now() - start;

@@ -15,6 +15,8 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "transports/posix/epoll.h"
 #include "transports/posix/event.h"
@@ -47,6 +49,7 @@ struct Connection {
   std::string out;
   std::size_t sent = 0;  // bytes of `out` that the socket has taken
   bool waits_for_room = false;
+  bool has_replies = false;                         // not yet given to the socket
   const char* ending = "closed without a goodbye";  // for the message after its end
 };
 
@@ -88,6 +91,7 @@ class Server {
     }
     hear_the_last();
     service_.say_goodbye();
+    flush_replies();
   }
 
   void hang_up() {
@@ -188,6 +192,7 @@ class Server {
       if (got.bytes == 0) return;
       const bool was_unknown = service_.is_unknown(token);
       const char* const why = service_.hear(token, {bytes.data(), got.bytes});
+      flush_replies();
       if (why != nullptr) return lose(token, why);
       if (was_unknown && !service_.is_unknown(token)) std::erase(unknown_clients_, token);
       if (got.bytes < bytes.size()) return;
@@ -198,13 +203,24 @@ class Server {
     connections_.erase(token);
     std::erase(unknown_clients_, token);  // its hello may have been in the bytes just read
     service_.remove(token, how);
+    flush_replies();
   }
 
   void reply(std::uint64_t token, const Message& message) {
     const auto found = connections_.find(token);
     if (found == connections_.end()) return;
     found->second.out += store_wire::encode(message);
-    flush(token);
+    if (!std::exchange(found->second.has_replies, true)) has_replies_.push_back(token);
+  }
+
+  // Sends replies together: a client that asks for many keys at once gets few packets.
+  void flush_replies() {
+    for (const std::uint64_t token : std::exchange(has_replies_, {})) {
+      const auto found = connections_.find(token);
+      if (found == connections_.end()) continue;
+      found->second.has_replies = false;
+      flush(token);
+    }
   }
 
   void flush(std::uint64_t token) {
@@ -255,6 +271,7 @@ class Server {
   std::uint64_t next_token_ = kFirstConnection;
   std::map<std::uint64_t, Connection> connections_;
   std::deque<std::uint64_t> unknown_clients_;  // oldest first
+  std::vector<std::uint64_t> has_replies_;     // connections
   StoreService service_;
 };
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "test/support/catch.h"
+#include "test/transports/store/forwarding_store.h"
 #include "test/transports/store/store_table.h"
 #include "test/transports/support/forked_child.h"
 #include "transports/error.h"
@@ -323,18 +324,39 @@ TEST_CASE("the error of an exchange of far too many ranks says that it checked o
 }
 
 TEST_CASE("an exchange gives every rank every text") {
-  for_each_store([](const StoreRow&, StoreJob& job) {
-    std::vector<std::vector<std::string>> got(3);
+  const int size = GENERATE(3, 20);
+  for_each_store([size](const StoreRow&, StoreJob& job) {
+    std::vector<std::vector<std::string>> got(static_cast<std::size_t>(size));
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < 3; ++rank) {
+    for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
         const auto store = job.open();
         got[static_cast<std::size_t>(rank)] =
-            exchange(*store, rank, 3, "text", std::string(static_cast<std::size_t>(rank), 'r'),
+            exchange(*store, rank, size, "text", std::string(static_cast<std::size_t>(rank), 'r'),
                      in_seconds(20), "meet");
       });
     }
     for (auto& thread : threads) thread.join();
-    for (const auto& texts : got) CHECK(texts == std::vector<std::string>{"", "r", "rr"});
+    for (const auto& texts : got) {
+      REQUIRE(std::ssize(texts) == size);
+      for (std::size_t i = 0; i < texts.size(); ++i) CHECK(texts[i] == std::string(i, 'r'));
+    }
   });
+}
+
+TEST_CASE("an exchange of many ranks waits for no reply of its own for each of them") {
+  class CountingStore final : public ForwardingStore {
+   public:
+    std::string get(std::string_view key, Deadline deadline) override {
+      ++gets;
+      return ForwardingStore::get(key, deadline);
+    }
+    int gets = 0;
+  };
+  CountingStore store;
+  constexpr int kSize = 256;
+  for (int rank = 1; rank < kSize; ++rank) store.set("text/" + std::to_string(rank), "value");
+  const auto texts = exchange(store, 0, kSize, "text", "mine", in_seconds(20), "meet");
+  CHECK(std::ssize(texts) == kSize);
+  CHECK(store.gets == 0);
 }
