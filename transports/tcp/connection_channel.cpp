@@ -38,8 +38,12 @@ ssize_t send_pieces(const posix::Descriptor& socket, std::span<iovec> pieces) {
 
 // --- connecting ---
 
+// There is one for every other rank of the job, and most of them never connect.
+static_assert(sizeof(ConnectionChannel) <= 1024);
+
 bool ConnectionChannel::take(posix::Descriptor& socket, const Hello* theirs, std::uint32_t lane) {
   if (is_dead() || lane != 0) return false;
+  ahead_.resize(kLongAheadBytes);
   const bool is_lower = listener().rank() < peer();
   if (theirs == nullptr) {
     if (socket_.is_open()) return false;  // the peer was faster

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "transports/tcp/channel.h"
 
@@ -81,8 +82,8 @@ class ConnectionChannel final : public TcpChannel {
   bool has_sent_data_ = false;                  // on socket_
   bool has_said_goodbye_ = false;
 
-  std::size_t filled_ = 0;  // bytes of the current segment at its destination
-  std::array<std::byte, kLongAheadBytes> ahead_;
+  std::size_t filled_ = 0;        // bytes of the current segment at its destination
+  std::vector<std::byte> ahead_;  // empty until there is a connection: most pairs never have one
   std::size_t ahead_begin_ = 0;
   std::size_t ahead_end_ = 0;
 };
