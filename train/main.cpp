@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -29,14 +30,19 @@ namespace {
 
 using namespace kolo::train;
 
-// If an arm fails, publishes the results of the finished arms. After an interrupt it prints the
-// table only, and does not replace an older report.
+// True for the exit code of a run that a signal asked to end.
+bool is_interrupted(int exit_code) {
+  constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  return std::ranges::any_of(kRequests, [&](int signal) { return exit_code == 128 + signal; });
+}
+
+// If an arm fails, publishes the results of the finished arms. After an interrupt their report has
+// a folder beside the asked one, and an older report stays.
 void publish_what_there_is(Options options, const std::vector<std::string>& arguments,
                            const ExperimentResult& outcome) {
   if (outcome.runs.empty()) return;
-  const bool is_interrupted =
-      outcome.exit_code == 128 + SIGINT || outcome.exit_code == 128 + SIGTERM;
-  if (is_interrupted) options.report.clear();
+  if (is_interrupted(outcome.exit_code) && !options.report.empty())
+    options.report = interrupted_report_folder(options.report);
   publish(options, arguments, outcome.runs, outcome.message);
 }
 

@@ -47,6 +47,12 @@ void check_report_folder(const std::string& folder) {
   }
 }
 
+std::string interrupted_report_folder(const std::string& folder) {
+  std::string name = folder;
+  while (name.size() > 1 && name.ends_with('/')) name.pop_back();
+  return name + ".interrupted";
+}
+
 void publish(const std::string& folder, const Publication& what) {
   bool is_said = std::fputs(what.table.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
   const int why = errno;

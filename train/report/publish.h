@@ -28,6 +28,9 @@ struct Publication {
 // only the table. Throws ReportError.
 void publish(const std::string& folder, const Publication& what);
 
+// "out.interrupted" for "out": where an interrupted run leaves its report.
+std::string interrupted_report_folder(const std::string& folder);
+
 // `runs`: one or more. `incomplete`: why runs are missing; empty if none is. As above.
 void publish(const Options& options, const std::vector<std::string>& arguments,
              std::vector<RunRecord> runs, const std::string& incomplete);

@@ -2,7 +2,10 @@
 // signal. No process and no file is left, and the failed rank is reported.
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "test/support/catch.h"
 #include "test/train/program/program.h"
@@ -169,6 +172,27 @@ TEST_CASE("an arm whose rank is killed does not end the others, which are report
   CHECK_THAT(program.output(), ContainsSubstring("kolo-train: ps: rank 2 was killed by signal 9") &&
                                    ContainsSubstring("INCOMPLETE: only 1 of the runs finished"));
   CHECK(names_in(folder.path / "out").contains("report.md"));
+  check_nothing_is_left(program, folder);
+}
+
+TEST_CASE("an interrupt keeps the finished runs beside an older report, marked") {
+  const int number = GENERATE(SIGHUP, SIGINT, SIGTERM);
+  INFO("signal " << number);
+  const Folder folder;
+  std::filesystem::create_directory(folder.path / "out");
+  std::ofstream(folder.path / "out" / "report.md") << "older";
+  Words words = small(compare("ring"), 20);
+  words.push_back("--seeds=2");
+  Program program(folder.start(std::move(words)));
+  program.wait_for("(run 2 of 2): starting");
+  program.signal(number);
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + number);
+  CHECK(names_in(folder.path / "out") == std::set<std::string>{"report.md"});
+  CHECK(names_in(folder.path / "out.interrupted").contains("report.json"));
+  CHECK_THAT(program.output(), ContainsSubstring("INCOMPLETE: only 1 of the runs finished") &&
+                                   ContainsSubstring("out.interrupted/report.md"));
   check_nothing_is_left(program, folder);
 }
 
