@@ -157,7 +157,8 @@ std::shared_ptr<Store> connect_to_own(const StorePlaces& at, std::uint16_t port,
   } catch (const Error& error) {
     std::string why;
     if (error.code() != ErrorCode::kDeadline) throw;
-    const bool is_known = !posix::resolve(host, port, why).empty();
+    const Deadline soon = Clock::now() + std::chrono::milliseconds(200);
+    const bool is_known = !posix::resolve(host, port, why, soon).empty();
     throw Error(
         ErrorCode::kDeadline, 0,
         fmt::format("rank 0 serves the store of the job, but cannot reach it at {}{}: correct "

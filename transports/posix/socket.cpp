@@ -6,8 +6,14 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "transports/error.h"
 
@@ -145,23 +151,61 @@ std::vector<Address> both(std::vector<Address> some, const std::vector<Address>&
   return some;
 }
 
-}  // namespace
+using FoundAddresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
-std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why) {
+// Result of the system's resolver.
+struct Lookup {
+  int error = EAI_AGAIN;
+  FoundAddresses found{nullptr, ::freeaddrinfo};
+};
+
+Lookup look_up(const std::string& host, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0) {
+  Lookup lookup;
+  lookup.error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (lookup.error == 0) lookup.found.reset(found);
+  return lookup;
+}
+
+// nullopt: not before the deadline. The thread holds all that it uses.
+std::optional<Lookup> look_up_until(const std::string& host,
+                                    std::chrono::steady_clock::time_point deadline) {
+  Lookup numeric = look_up(host, AI_NUMERICHOST);
+  if (numeric.error == 0) return numeric;
+  std::promise<Lookup> promise;
+  std::future<Lookup> result = promise.get_future();
+  try {
+    std::thread([host, promise = std::move(promise)]() mutable {
+      promise.set_value(look_up(host, 0));
+    }).detach();
+  } catch (const std::system_error&) {  // no room for a thread
+    return look_up(host, 0);
+  }
+  if (result.wait_until(deadline) != std::future_status::ready) return std::nullopt;
+  return result.get();
+}
+
+}  // namespace
+
+std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why,
+                             std::optional<std::chrono::steady_clock::time_point> deadline) {
+  const std::optional<Lookup> lookup = deadline ? look_up_until(host, *deadline) : look_up(host, 0);
+  if (!lookup) {
+    why = "the name was not resolved in time";
+    return {};
+  }
+  if (lookup->error != 0) {
     // "localhost" always means this machine (RFC 6761). A minimal system may have no /etc/hosts.
     if (host == "localhost")
       return both(resolve("127.0.0.1", port, why), resolve("::1", port, why));
-    why = ::gai_strerror(error);
+    why = ::gai_strerror(lookup->error);
     return {};
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, ::freeaddrinfo);
   std::vector<Address> addresses;
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+  for (const addrinfo* entry = lookup->found.get(); entry != nullptr; entry = entry->ai_next) {
     if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
     addresses.emplace_back(entry->ai_addr, entry->ai_addrlen);
     addresses.back().set_port(port);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,8 +40,10 @@ class Address {
 std::string host_and_port(const std::string& host, std::uint16_t port);
 
 // Addresses of a host name or a numeric address. If there are none: empty, with the resolver's text
-// in `why`.
-std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why);
+// in `why`. The system's resolver may take longer than any deadline, so with one it runs in a
+// thread of its own, which is left behind if the deadline comes first.
+std::vector<Address> resolve(const std::string& host, std::uint16_t port, std::string& why,
+                             std::optional<std::chrono::steady_clock::time_point> deadline = {});
 
 // Whether the text is "localhost" or a loopback address in numbers, so this host on every host.
 bool is_loopback_only(const std::string& host);

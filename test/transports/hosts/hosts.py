@@ -41,18 +41,19 @@ def ip(*words):
 
 def words_to_enter(name, folder, hostname=None):
     """Beginning of a command on the host of that name, whose files are in the folder."""
-    inside = 'mount --bind "$0/hosts" /etc/hosts && hostname "$1" && shift && exec "$@"'
+    inside = 'for file in hosts resolv.conf; do mount --bind "$0/$file" /etc/$file || exit; done; hostname "$1" && shift && exec "$@"'
     return ["nsenter", f"--net=/run/netns/{name}", "unshare", "--mount", "--uts", "sh", "-c", inside, folder, hostname or name]
 
 
 class Host:
-    """One host. `names`: the content of its /etc/hosts. `hostname`: instead of the name."""
+    """One host. `names`: the content of its /etc/hosts. `hostname`: instead of the name. `resolver`: its name server's address."""
 
-    def __init__(self, name, names, hostname):
+    def __init__(self, name, names, hostname, resolver):
         self.name = name
         self.hostname = hostname or name
         self.folder = tempfile.TemporaryDirectory()
         (Path(self.folder.name) / "hosts").write_text(names or LOOPBACK)
+        (Path(self.folder.name) / "resolv.conf").write_text(f"nameserver {resolver}\n" if resolver else "")
         ip("netns", "add", name)
         ip("-n", name, "link", "set", "lo", "up")
 
@@ -77,8 +78,8 @@ class Hosts:
         self.hosts = []
         self.networks = set()
 
-    def host(self, name, names=None, hostname=None):
-        self.hosts.append(Host(name, names, hostname))
+    def host(self, name, names=None, hostname=None, resolver=None):
+        self.hosts.append(Host(name, names, hostname, resolver))
         return self.hosts[-1]
 
     def join(self, host, network, *addresses, device="eth0"):

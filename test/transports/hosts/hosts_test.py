@@ -49,7 +49,30 @@ class OnHosts(unittest.TestCase):
         return hosts
 
 
+SILENT_NAME_SERVER = """
+import signal, socket
+name_server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+name_server.bind(("", 53))
+print("ready", flush=True)
+signal.pause()
+"""
+
+
 class Store(OnHosts):
+    def test_a_name_server_that_never_answers_does_not_outlast_the_timeout(self):
+        host = self.network.host("host1", resolver="10.9.0.2")
+        silent = self.network.host("host2")
+        self.network.join(host, "net1", "10.9.0.1/24")
+        self.network.join(silent, "net1", "10.9.0.2/24")
+        server = silent.start(["python3", "-c", SILENT_NAME_SERVER])
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        self.assertEqual(server.stdout.readline(), "ready\n")
+        rank = host.start([PROGRAM], RANK="1", WORLD_SIZE="2", MASTER_ADDR="never.example", MASTER_PORT=PORT, KOLO_TIMEOUT_MS="3000")
+        ((code, output),) = end_all([rank])
+        self.assertEqual(code, 1, output)
+        self.assertIn("waited 3.0 s for the store at never.example:29500 (the name was not resolved in time)", output)
+
     def test_the_store_is_reached_where_the_own_name_is_a_loopback_address(self):
         hosts = [
             self.network.host("host1", "127.0.0.1 localhost\n127.0.1.1 host1\n"),  # as Debian installs it
