@@ -81,7 +81,16 @@ Error Engine::timed_out(const Operation& operation) const {
   const CallHeader& header = operation.binding.header;
   const int awaited = awaited_peer(operation);
   const Deadline until = wait_graph_deadline(*store_);
-  const int last = find_stalled_rank(*store_, rank_, size_, awaited, until);
+  int last = find_stalled_rank(*store_, rank_, size_, awaited, until);
+  std::string advice = diagnose_timeout(operation, last, until);
+  const bool is_in_cycle = last == awaited && awaited != kNobody && !receives_message(operation);
+  const auto facing = is_in_cycle ? find_facing_pair(*store_, rank_, size_, awaited, until)
+                                  : std::optional<std::pair<int, int>>();
+  if (facing) {
+    if (rank_ != facing->first && rank_ != facing->second) last = facing->first;
+    advice = fmt::format("ranks {} and {} wait for each other: is the path between them open?",
+                         facing->first, facing->second);
+  }
   std::string channel;
   std::string_view transport = transport_->name();
   if (awaited != kNobody) {
@@ -90,12 +99,12 @@ Error Engine::timed_out(const Operation& operation) const {
     channel = to.why_unconnected();
     if (channel.empty()) channel = to.under_way();
   }
-  return {ErrorCode::kDeadline, last,
-          fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_,
-                      host_, describe_wait(operation), transport, seconds(operation.timeout),
-                      to_string(header.collective), header.sequence, describe_location(operation),
-                      wait_chain_text(awaited, last), channel, channel.empty() ? "" : "; ",
-                      diagnose_timeout(operation, last, until))};
+  return {
+      ErrorCode::kDeadline, last,
+      fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_, host_,
+                  describe_wait(operation), transport, seconds(operation.timeout),
+                  to_string(header.collective), header.sequence, describe_location(operation),
+                  wait_chain_text(awaited, last), channel, channel.empty() ? "" : "; ", advice)};
 }
 
 // Makes this rank's error of an exception that was thrown while `operation` ran.

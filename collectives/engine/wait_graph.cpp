@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace kolo {
@@ -39,6 +41,22 @@ int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until
     }
   }
   return peer;
+}
+
+std::optional<std::pair<int, int>> find_facing_pair(Store& store, int rank, int size, int peer,
+                                                    Deadline until) {
+  std::set<std::pair<int, int>> edges = {{rank, peer}};
+  std::vector<int> asked = {peer};
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const int waiting = asked[i];
+    const auto said = fetch_wait_edges(store, waiting, until);
+    for (const auto& [next, is_to_send] : wait_edges_from(said.value_or(""), size)) {
+      if (edges.contains({next, waiting})) return std::minmax({waiting, next});
+      edges.insert({waiting, next});
+      if (next != rank && std::ranges::find(asked, next) == asked.end()) asked.push_back(next);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string wait_chain_text(int awaited, int last) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "collectives/engine/failure_text.h"
 #include "transports/rendezvous.h"
@@ -30,6 +31,11 @@ Deadline wait_graph_deadline(Store& store);
 // The rank at the end of `peer`'s chain of waits, for a wait of `rank` (of `size`) for `peer`: the
 // nearest rank that has published no wait. `peer` itself if all ranks wait in a cycle.
 int find_stalled_rank(Store& store, int rank, int size, int peer, Deadline until);
+
+// Two ranks that wait for each other, on the chains of waits from `peer`, for which `rank` waits;
+// nullopt: none. If both called the same operation, the path between them is interrupted.
+std::optional<std::pair<int, int>> find_facing_pair(Store& store, int rank, int size, int peer,
+                                                    Deadline until);
 
 // "rank 1 waits too, at the end of the chain for rank 3; ", or empty if both are the same rank.
 std::string wait_chain_text(int awaited, int last);

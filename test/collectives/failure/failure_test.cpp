@@ -1,5 +1,6 @@
 // Failures end on every rank within its deadline, with the same root cause.
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <span>
 #include <string>
@@ -293,6 +294,28 @@ TEST_CASE("a timeout names the rank that holds up all others, not one that also 
   });
   require_same_cause(outcomes, ErrorCode::kDeadline, "is rank 1 alive");
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.peer == 1);
+}
+
+// Messages between ranks 1 and 2 take 10 s: as if the path between them were cut.
+TEST_CASE("where the path between two ranks is cut, all ranks are told of both") {
+  ::setenv("KOLO_SHAPE", "100Gbit,1us+1-2:10Mbit,10s", 1);
+  const auto outcomes = run_threads(3, [](int rank, const std::shared_ptr<Store>& store) {
+    CommunicatorOptions options;
+    options.transport = "inproc";
+    options.timeout = 2s;
+    options.reproducibility = Reproducibility::kOrdered;  // measures nothing
+    Communicator communicator(rank, 3, store, options);
+    std::vector<float> data(3);
+    communicator.all_reduce(data, ReduceOp::kSum, {.algorithm = "one_shot"});
+    communicator.barrier();
+  });
+  ::unsetenv("KOLO_SHAPE");
+  for (const RankOutcome& outcome : outcomes) {
+    INFO(outcome.text);
+    CHECK(outcome.code == ErrorCode::kDeadline);
+    CHECK((outcome.peer == 1 || outcome.peer == 2));
+    CHECK_THAT(outcome.text, ContainsSubstring("ranks 1 and 2 wait for each other"));
+  }
 }
 
 TEST_CASE("the time that a rank computes does not count against its peers") {
