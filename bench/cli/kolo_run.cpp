@@ -1,4 +1,5 @@
-// kolo-run: starts the ranks of a job on this host. transports/launch/launch.h has the contract.
+// kolo-run: starts the ranks of a job, on this host or on several. transports/launch/launch.h has
+// the contract.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -13,13 +14,14 @@
 #include <CLI/CLI.hpp>
 
 #include "transports/base/suggestion.h"
+#include "transports/launch/hosts.h"
 #include "transports/launch/launch.h"
 #include "transports/registry.h"
 
 namespace {
 
 constexpr const char* kAbout =
-    "Starts a command as the ranks of a job on this host.\n"
+    "Starts a command as the ranks of a job, on this host or, over ssh, on the hosts of a file.\n"
     "Output comes in whole lines behind \"[rank] \"; signals are passed on to all ranks; when one "
     "rank fails, all end, and\n"
     "kolo-run says which and how, and exits with its code (128 + the signal; 127 where there is no "
@@ -86,8 +88,6 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app) {
   const auto unknown = app.remaining();
   if (!unknown.empty())
     return "there is no option '" + unknown.front() + "'" + guess(app, unknown.front());
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-    return "-n N is missing before the command: the number of ranks";
   const std::string text = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     return text.substr(0, text.find_first_of(": ")) + " needs a value";
@@ -102,6 +102,19 @@ void require_usable_transport(int ranks) {
   if (why.empty()) return;
   throw std::invalid_argument("KOLO_TRANSPORT: " + name + " cannot be used here: " + why +
                               "; unset it, or name another");
+}
+
+// The number of ranks and their hosts, from --hosts or -n; or the agent's part of the job.
+void set_places(kolo::LaunchRequest& request, const std::string& hosts, const std::string& agent) {
+  if (!agent.empty()) request.part = kolo::launch::parse_part(agent);
+  if (!hosts.empty()) {
+    request.hosts = kolo::launch::read_hosts(hosts, request.ranks);
+    request.ranks = request.hosts.back().first_rank + request.hosts.back().ranks;
+  }
+  if (request.ranks == 0) {
+    throw std::invalid_argument(
+        "-n N is missing before the command: the number of ranks (or --hosts FILE)");
+  }
 }
 
 int usage_error(const std::string& message) {
@@ -119,6 +132,46 @@ int write_out(const CLI::App& app, const CLI::Success& done) {
   return 1;
 }
 
+// Values of options that are not yet in the request.
+struct Words {
+  double grace_s = 5;
+  bool is_plain = false;
+  std::string binding = "auto";
+  std::string hosts;
+  std::string agent;
+  std::vector<std::string> command;
+};
+
+void add_options(CLI::App& app, kolo::LaunchRequest& request, Words& words) {
+  request.ranks = 0;
+  app.add_option("-n,--ranks", request.ranks, "Number of ranks; with --hosts: one for each slot")
+      ->type_name("N")
+      ->check(number_within(1, 4096));
+  app.add_option("--hosts", words.hosts,
+                 "Start ranks over ssh on the hosts of this file, with lines \"HOST slots=N\"")
+      ->type_name("FILE");
+  app.add_option("--ssh", request.remote_shell, "The command that reaches a host")
+      ->type_name("COMMAND")
+      ->capture_default_str();
+  app.add_option("--agent", words.agent)->group("");  // of kolo-run on other hosts: launch/hosts.h
+  app.add_option("--grace", words.grace_s, "Seconds from asking a rank to end to killing it")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(number_within(0, 3600));
+  app.add_option(
+         "--bind", words.binding,
+         "Bind each rank to cores of its own (cores), to the NUMA nodes of its share (nodes), "
+         "or not (none); auto: cores, if there are enough")
+      ->type_name("HOW")
+      ->capture_default_str()
+      ->check(one_of_bindings());
+  app.add_flag("--plain", words.is_plain,
+               "Rank 0 writes without a prefix, to the terminal itself if there is one");
+  // Only for the help text: parsing ends before the command.
+  app.add_option("command", words.command,
+                 "The command of each rank, and its arguments; -- may precede it");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -127,30 +180,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "kolo " KOLO_VERSION, "Print the version and end");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   kolo::LaunchRequest request;
-  double grace_s = 5;
-  bool is_plain = false;
-  std::string binding = "auto";
-  app.add_option("-n,--ranks", request.ranks, "Number of ranks")
-      ->required()
-      ->type_name("N")
-      ->check(number_within(1, 4096));
-  app.add_option("--grace", grace_s, "Seconds from asking a rank to end to killing it")
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->check(number_within(0, 3600));
-  app.add_option(
-         "--bind", binding,
-         "Bind each rank to cores of its own (cores), to the NUMA nodes of its share (nodes), "
-         "or not (none); auto: cores, if there are enough")
-      ->type_name("HOW")
-      ->capture_default_str()
-      ->check(one_of_bindings());
-  app.add_flag("--plain", is_plain,
-               "Rank 0 writes without a prefix, to the terminal itself if there is one");
-  // Only for the help text: parsing ends before the command.
-  std::vector<std::string> command;
-  app.add_option("command", command,
-                 "The command of each rank, and its arguments; -- may precede it");
+  Words words;
+  add_options(app, request, words);
   std::string number_of_ranks = "-n";  // mpirun's -np
   if (argc > 1 && std::string_view(argv[1]) == "-np") argv[1] = number_of_ranks.data();
   const int begin = find_command(app, argc, argv);
@@ -163,13 +194,15 @@ int main(int argc, char** argv) {
   }
   request.command.assign(argv + begin, argv + argc);
   if (request.command.empty()) return usage_error("there is no command to run");
-  request.grace = std::chrono::milliseconds(static_cast<int>(grace_s * 1000));
-  request.binding = kBindings.at(binding);
-  request.output = is_plain ? kolo::RankOutput::kRankZeroPlain : kolo::RankOutput::kPrefixed;
+  request.grace = std::chrono::milliseconds(static_cast<int>(words.grace_s * 1000));
+  request.binding = kBindings.at(words.binding);
+  request.output = words.is_plain ? kolo::RankOutput::kRankZeroPlain : kolo::RankOutput::kPrefixed;
   try {
+    set_places(request, words.hosts, words.agent);
     require_usable_transport(request.ranks);
     const kolo::LaunchResult result = kolo::launch_ranks(request);
-    if (!result.message.empty()) std::cerr << "kolo-run: " << result.message << '\n';
+    const bool is_known = request.part && result.passed_on != 0;  // to the launcher, which asked
+    if (!result.message.empty() && !is_known) std::cerr << "kolo-run: " << result.message << '\n';
     return result.exit_code;
   } catch (const std::invalid_argument& error) {
     return usage_error(error.what());

@@ -10,10 +10,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,13 +28,13 @@
 #include "transports/launch/descendants.h"
 #include "transports/launch/descriptor_limit.h"
 #include "transports/launch/output.h"
+#include "transports/launch/plan.h"
 #include "transports/launch/prefixed_lines.h"
 #include "transports/launch/rank_process.h"
 #include "transports/launch/reaper.h"
 #include "transports/launch/signals.h"
 #include "transports/posix/descriptor.h"
 #include "transports/registry.h"
-#include "transports/rendezvous.h"
 
 namespace kolo {
 namespace {
@@ -51,33 +49,6 @@ constexpr milliseconds kLastOutput{
     1000};  // for output of ended ranks that another process still holds open
 constexpr milliseconds kLastWords{200};  // for a blocked reader, after a request to end
 
-// A reserved port: the kernel gives it to no other process. It is bound, but does not listen, so a
-// rank that sets SO_REUSEADDR, as every server does, can bind it.
-class FreePort {
- public:
-  FreePort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
-    const int yes = 1;
-    setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    if (!socket_.is_open()) posix::throw_system("launcher: socket");
-    if (bind(socket_.get(), generic, length) != 0 ||
-        getsockname(socket_.get(), generic, &length) != 0) {
-      posix::throw_system("launcher: no free port on 127.0.0.1");
-    }
-    port_ = ntohs(address.sin_port);
-  }
-
-  int port() const { return port_; }
-
- private:
-  posix::Descriptor socket_;
-  int port_ = 0;
-};
-
 // Makes this process the parent of orphans of the ranks, so that it can reap them, whatever process
 // 1 does.
 struct Subreaper {
@@ -87,8 +58,9 @@ struct Subreaper {
   Subreaper& operator=(const Subreaper&) = delete;
 };
 
-std::string others(int count) {
-  return count == 1 ? "the other rank was" : fmt::format("the other {} ranks were", count);
+std::string others(int count, const std::string& noun) {
+  return count == 1 ? fmt::format("the other {} was", noun)
+                    : fmt::format("the other {} {}s were", count, noun);
 }
 
 // Whether a rank can end like this because it saw another one fail: by exit, by an uncaught
@@ -118,24 +90,22 @@ class Job {
  public:
   Job(const LaunchRequest& request, Outputs& outputs)
       : request_(request),
-        cores_(launch::bind_ranks(launch::cores_by_node(), request.ranks, request.binding)),
         own_outputs_(outputs),
-        store_("127.0.0.1", 0),
-        reaper_(request.ranks, own_variables()) {}
+        plan_(launch::plan_of(request)),
+        reaper_(static_cast<int>(plan_.processes.size()), plan_.own_variables) {}
 
   // Starts the ranks. Returns a result if the program cannot be started.
   std::optional<LaunchResult> start() {
-    for (int rank = 0; rank < request_.ranks; ++rank) {
+    for (const launch::Plan::Process& process : plan_.processes) {
       try {
-        ranks_.emplace_back(program(rank), reaper_);
+        ranks_.emplace_back(process.program, reaper_);
       } catch (const CannotStart& failure) {
         return LaunchResult{failure.error == ENOENT ? 127 : 126,
-                            fmt::format("cannot start '{}': {}", request_.command.front(),
+                            fmt::format("cannot start '{}': {}", process.program.command.front(),
                                         posix::error_text(failure.error))};
       }
-      const std::string prefix = fmt::format("[{}] ", rank);
-      outputs_.emplace_back(ranks_.back().take_output(), own_outputs_.out, prefix);
-      outputs_.emplace_back(ranks_.back().take_errors(), own_outputs_.errors, prefix);
+      outputs_.emplace_back(ranks_.back().take_output(), own_outputs_.out, process.prefix);
+      outputs_.emplace_back(ranks_.back().take_errors(), own_outputs_.errors, process.prefix);
     }
     return std::nullopt;
   }
@@ -212,39 +182,18 @@ class Job {
   LaunchResult result() const {
     if (!failed_) return result_of_success();
     const launch::ExitStatus& ending = ranks_[*failed_].ending();
-    std::string message = fmt::format("rank {} {}", *failed_, ending.text());
+    std::string message = fmt::format("{} {}", plan_.processes[*failed_].name, ending.text());
     if (passed_on_ != 0) {
       message +=
           fmt::format(" after signal {} ({}) was passed on", passed_on_, strsignal(passed_on_));
     } else if (bystanders_ > 0) {
-      message += fmt::format("; {} ended", others(bystanders_));
+      message += fmt::format("; {} ended", others(bystanders_, plan_.noun));
     }
-    return {ending.exit_code(), message, static_cast<int>(*failed_)};
+    if (!ending.by_signal) message += plan_.advice(ending.value);
+    return {ending.exit_code(), message, static_cast<int>(*failed_), passed_on_};
   }
 
  private:
-  // Variables that no process of another job has.
-  std::vector<std::string> own_variables() const {
-    return {"KOLO_STORE=" + store_url(), "MASTER_PORT=" + std::to_string(free_port_.port())};
-  }
-  std::string store_url() const { return fmt::format("tcp://127.0.0.1:{}", store_.port()); }
-
-  launch::RankProgram program(int rank) const {
-    const std::string size = std::to_string(request_.ranks);
-    const std::string number = std::to_string(rank);
-    return {request_.command,
-            {{"RANK", number},
-             {"WORLD_SIZE", size},
-             {"LOCAL_RANK", number},
-             {"LOCAL_WORLD_SIZE", size},
-             {"KOLO_STORE", store_url()},
-             {"MASTER_ADDR", "127.0.0.1"},
-             {"MASTER_PORT", std::to_string(free_port_.port())}},
-            rank == 0 && request_.output == RankOutput::kRankZeroPlain,
-            cores_.empty() ? std::vector<int>() : cores_[static_cast<std::size_t>(rank)],
-            request_.descriptors};
-  }
-
   void look_at(std::size_t rank) {
     if (!ranks_[rank].look() || ranks_[rank].ending().is_success()) return;
     if (failed_) return prefer_killed(rank);
@@ -266,7 +215,7 @@ class Job {
   }
 
   void signal_all(int signal) {
-    for (const RankProcess& rank : ranks_) rank.signal_group(signal);
+    for (RankProcess& rank : ranks_) rank.signal_group(signal);
   }
 
   // Signals descendants of the ranks that have left their process groups.
@@ -277,7 +226,7 @@ class Job {
       if (std::ranges::any_of(ranks_, leads)) return false;  // signal_all() reaches it
       const auto is_its = [&one](const RankProcess& rank) { return rank.pid() == one.child; };
       return is_alone_ || std::ranges::any_of(ranks_, is_its) ||
-             launch::has_in_environment(one.pid, own_variables());
+             launch::has_in_environment(one.pid, plan_.own_variables);
     });
   }
 
@@ -304,10 +253,8 @@ class Job {
   }
 
   const LaunchRequest& request_;
-  const std::vector<std::vector<int>> cores_;  // of each rank; empty: no binding
   Outputs& own_outputs_;
-  TcpStoreServer store_;
-  FreePort free_port_;
+  const launch::Plan plan_;
   launch::Reaper reaper_;
   std::vector<RankProcess> ranks_;
   std::vector<launch::PrefixedLines> outputs_;
@@ -330,6 +277,11 @@ class Jobs {
     for (const LaunchRequest& request : requests)
       jobs_.push_back(std::make_unique<Job>(request, outputs_));
     tell_whether_alone();
+    if (requests.front().part) {
+      lifeline_ = posix::Descriptor(dup(STDIN_FILENO));
+      fcntl(lifeline_.get(), F_SETFL, O_NONBLOCK);
+      fcntl(lifeline_.get(), F_SETFD, FD_CLOEXEC);
+    }
   }
 
   std::vector<LaunchResult> run() {
@@ -372,6 +324,7 @@ class Jobs {
   void wait_for_something() {
     std::vector<pollfd> waiting{{signals_.descriptor(), POLLIN, 0}};
     outputs_.add_to(waiting);
+    if (lifeline_.is_open()) waiting.push_back({lifeline_.get(), POLLIN, 0});
     std::optional<Deadline> deadline;
     for_each([&](Job& job) {
       job.add_outputs(waiting);
@@ -396,12 +349,25 @@ class Jobs {
       // Stop with the ranks; a later SIGCONT is passed on too.
       if (arrived->signal == SIGTSTP) raise(SIGSTOP);
     }
+    take_lifeline();
+  }
+
+  // The launcher of the whole job writes signals to the lifeline. Its end is a request to end.
+  void take_lifeline() {
+    unsigned char signal = 0;
+    while (lifeline_.is_open()) {
+      const ssize_t got = read(lifeline_.get(), &signal, 1);
+      if (got < 0) return;
+      if (got == 0) lifeline_.close();
+      for_each([&](Job& job) { job.pass_on(got == 0 ? SIGTERM : signal); });
+    }
   }
 
   launch::Signals signals_;  // before threads and processes inherit the mask
   Subreaper subreaper_;
   const std::string advice_;
   const JobEnded& ended_;
+  posix::Descriptor lifeline_;
   Outputs outputs_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<LaunchResult> results_;

@@ -1,9 +1,10 @@
-// Launcher for the ranks of a job on this host: kolo-run, and `--ranks N` of programs.
+// Launcher for the ranks of a job: kolo-run, and `--ranks N` of programs. All ranks are on this
+// host, or on several hosts that are reached by ssh.
 //
 // Each rank is a process in its own process group. Its environment has RANK, WORLD_SIZE,
 // LOCAL_RANK, LOCAL_WORLD_SIZE and KOLO_STORE: the launcher serves the store on a port chosen by
 // the kernel. MASTER_ADDR and MASTER_PORT (a port reserved for the ranks) are for programs that do
-// not use kolo. The standard input is empty.
+// not use kolo, on one host. The standard input is empty.
 //
 // All ranks end together. If one fails, the others have a moment to report it, then get SIGTERM,
 // then SIGKILL, with all processes that they started, also in other process groups and sessions.
@@ -32,8 +33,26 @@ enum class RankOutput {
                    // above
 };
 
-struct LaunchRequest {
+namespace launch {
+
+// The ranks of one host, in a job on several.
+struct HostShare {
+  std::string name;
+  int first_rank = 0;
   int ranks = 1;
+};
+
+// What an agent, which starts the ranks of one host, knows about the whole job.
+struct PartOfJob {
+  int first_rank = 0;
+  int size = 1;
+  std::string store;  // KOLO_STORE
+};
+
+}  // namespace launch
+
+struct LaunchRequest {
+  int ranks = 1;                     // on all hosts
   std::vector<std::string> command;  // a program, looked up in PATH, and its arguments
   RankOutput output = RankOutput::kPrefixed;
   launch::Binding binding = launch::Binding::kNone;  // kolo-run: kAuto
@@ -41,6 +60,9 @@ struct LaunchRequest {
       5000};  // from SIGTERM, or a signal that was passed on, to SIGKILL
   // Open descriptors of this process that the ranks inherit, although they are closed on exec.
   std::vector<int> descriptors = {};
+  std::vector<launch::HostShare> hosts = {};          // empty: all ranks on this host
+  std::string remote_shell = "ssh -o BatchMode=yes";  // starts a command line on a host
+  std::optional<launch::PartOfJob> part = {};  // set in an agent; `ranks` are those of its host
 };
 
 struct LaunchResult {
@@ -48,7 +70,8 @@ struct LaunchResult {
                       // be started; 1: the ranks' output could not be written
   std::string message;  // empty on success; else the failed rank, how it ended, and what happened
                         // to the others
-  std::optional<int> failed = {};  // the rank that failed first
+  std::optional<int> failed = {};  // the rank that failed first; or the host, by its index
+  int passed_on = 0;               // the signal that was passed on and requested the end
 };
 
 // Runs the job to its end. Call it from the main thread of a program without other child processes:

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,21 @@ struct Pipe {
 
   posix::Descriptor from;
   posix::Descriptor to;
+};
+
+// Both ends of a lifeline, a socket, as a write to a pipe without a reader would be a signal.
+struct Lifeline {
+  explicit Lifeline(bool is_wanted) {
+    int ends[2];
+    if (!is_wanted) return;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      posix::throw_system("launcher: socketpair");
+    from = posix::Descriptor(ends[0]);
+    to = posix::Descriptor(ends[1]);
+  }
+
+  posix::Descriptor from;  // the launcher's
+  posix::Descriptor to;    // the process's
 };
 
 // This process's environment, in which `variables` replace those of the same names.
@@ -85,6 +101,7 @@ struct ChildPlan {
   char** environment;
   int output;  // -1: the launcher's own
   int errors;
+  int input;    // -1: empty
   int failure;  // pipe for errno if exec fails
   pid_t launcher;
   const CoreSet& cores;
@@ -98,8 +115,8 @@ struct ChildPlan {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(1);  // the launcher died before prctl
   plan.cores.bind();
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  const int input = plan.input >= 0 ? plan.input : open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input >= 0) dup2(input, STDIN_FILENO);
   if (plan.output >= 0) dup2(plan.output, STDOUT_FILENO);
   if (plan.errors >= 0) dup2(plan.errors, STDERR_FILENO);
   for (const int descriptor : plan.descriptors) fcntl(descriptor, F_SETFD, 0);
@@ -155,10 +172,12 @@ RankProcess::RankProcess(const RankProgram& program, const Reaper& guardian) {
   const std::vector<char*> variables = pointers(environment);
   const CoreSet cores(program.cores);
   Pipe output, errors, failure;
+  Lifeline input(program.has_lifeline);
   ChildPlan plan{const_cast<char**>(arguments.data()),
                  const_cast<char**>(variables.data()),
                  program.has_plain_output ? -1 : output.to.get(),
                  program.has_plain_output ? -1 : errors.to.get(),
+                 input.to.get(),
                  failure.to.get(),
                  getpid(),
                  cores,
@@ -173,6 +192,7 @@ RankProcess::RankProcess(const RankProgram& program, const Reaper& guardian) {
     throw CannotStart{error};
   }
   if (program.has_plain_output) return;
+  lifeline_ = std::move(input.from);
   output_ = std::move(output.from);
   errors_ = std::move(errors.from);
   fcntl(output_.get(), F_SETFL, O_NONBLOCK);
@@ -183,6 +203,7 @@ RankProcess::RankProcess(RankProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       output_(std::move(other.output_)),
       errors_(std::move(other.errors_)),
+      lifeline_(std::move(other.lifeline_)),
       is_running_(other.is_running_),
       ending_(other.ending_) {}
 
@@ -203,6 +224,13 @@ bool RankProcess::look() {
   return true;
 }
 
-void RankProcess::signal_group(int signal) const { kill(-pid_, signal); }
+void RankProcess::signal_group(int signal) {
+  if (!lifeline_.is_open() || signal == SIGKILL) {
+    kill(-pid_, signal);
+    return;
+  }
+  const auto byte = static_cast<unsigned char>(signal);
+  send(lifeline_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 }  // namespace kolo::launch

@@ -34,6 +34,9 @@ struct RankProgram {
   bool has_plain_output = false;      // writes directly to the launcher's output
   std::vector<int> cores = {};        // cores to bind it to; empty: no binding
   std::vector<int> descriptors = {};  // inherited, although closed on exec
+  // Its standard input is a socket to the launcher. Signals, as bytes, are sent there instead of to
+  // the process, except SIGKILL.
+  bool has_lifeline = false;
 };
 
 class RankProcess {
@@ -55,7 +58,7 @@ class RankProcess {
   bool look();
 
   // Signals the whole group, also after the process itself has ended.
-  void signal_group(int signal) const;
+  void signal_group(int signal);
 
   // Non-blocking read ends, moved to the caller. Not open if the rank has plain output.
   posix::Descriptor take_output() { return std::move(output_); }
@@ -65,6 +68,7 @@ class RankProcess {
   pid_t pid_ = -1;
   posix::Descriptor output_;
   posix::Descriptor errors_;
+  posix::Descriptor lifeline_;
   bool is_running_ = true;
   ExitStatus ending_;
 };

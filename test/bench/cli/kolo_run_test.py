@@ -16,7 +16,7 @@ import termios
 import unittest
 from pathlib import Path
 
-from processes import PATIENCE_S, guardian_of, ranks_of, wait_until
+from processes import PATIENCE_S, guardian_of, living_with, ranks_of, wait_until
 
 F_GETPIPE_SZ = 1032  # in the module fcntl since Python 3.10
 KOLO_RUN = ""
@@ -32,17 +32,6 @@ def run(*words, **options):
     process = start(*words, **options)
     output, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, output, errors
-
-
-def living_with(text):
-    """Whether a living process has the text in its command line."""
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
-                return True  # a zombie has no command line
-        except OSError:
-            continue
-    return False
 
 
 def living_groups():

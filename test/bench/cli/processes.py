@@ -17,6 +17,17 @@ def wait_until(holds, what, patience_s=PATIENCE_S):
     return found
 
 
+def living_with(text):
+    """Whether a living process has the text in its command line."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and text.encode() in (entry / "cmdline").read_bytes():
+                return True  # a zombie has no command line
+        except OSError:
+            continue
+    return False
+
+
 def children_of(process, file):
     """Process id and content of /proc/ID/`file` of every living child. Children that end meanwhile are left out."""
     for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():

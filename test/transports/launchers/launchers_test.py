@@ -17,9 +17,11 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "hosts"))
+TESTS = Path(__file__).parents[2]
+sys.path[:0] = [str(TESTS / "transports/hosts"), str(TESTS / "bench/cli")]
 
-from hosts import Hosts, enter_private_namespaces, words_to_enter  # noqa: E402  (its folder is not a package)
+from hosts import Hosts, enter_private_namespaces, words_to_enter  # noqa: E402  (folders that are not packages)
+from processes import living_with, wait_until  # noqa: E402
 
 PROGRAM = ""
 PATIENCE_S = 120
@@ -234,6 +236,97 @@ class Kubernetes(Launchers):
             output = process.communicate(timeout=PATIENCE_S)[0]
             self.assertEqual(process.returncode, 0, output)
             self.assertIn(f"rank {rank} of 2", output)
+
+
+SSHD_CONFIG = """\
+HostKey FOLDER/key
+AuthorizedKeysFile FOLDER/key.pub
+PidFile none
+StrictModes no
+UsePAM no
+"""
+SSH_CONFIG = """\
+IdentityFile FOLDER/key
+UserKnownHostsFile /dev/null
+StrictHostKeyChecking no
+LogLevel ERROR
+"""
+
+
+class Ssh(Launchers):
+    """kolo-run --hosts, from the first host, whose ranks it starts itself, to the second, which runs an SSH server."""
+
+    def setUp(self):
+        super().setUp()
+        sshd = shutil.which("sshd", path=os.environ["PATH"] + ":/usr/sbin")
+        self.skip_unless(sshd and shutil.which("ssh"), "an SSH server")
+        self.kolo_run = Path(PROGRAM).parent / "kolo-run"
+        self.skip_unless(self.kolo_run.exists(), "kolo-run, a part of bench,")
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / "key"], check=True)
+        for name, text in (("sshd", SSHD_CONFIG), ("ssh", SSH_CONFIG), ("hosts", "host1 slots=2\n# the other\nhost2 slots=2\n")):
+            (self.folder / name).write_text(text.replace("FOLDER", str(self.folder)))
+        os.makedirs("/run/sshd", exist_ok=True)
+        self.hosts = self.two_hosts()
+        self.server = self.hosts[1].start([sshd, "-D", "-e", "-f", self.folder / "sshd"])
+        self.addCleanup(lambda: (self.server.kill(), self.server.communicate()))
+        self.server_is_ready()
+
+    def server_is_ready(self):
+        for line in self.server.stdout:
+            if "listening on 0.0.0.0" in line:
+                return
+        self.fail("sshd ended")
+
+    def words(self, *words):
+        return [self.kolo_run, "--hosts", self.folder / "hosts", "--ssh", f"ssh -F {self.folder}/ssh", *words]
+
+    def test_ranks_on_two_hosts_meet(self):
+        self.require_good(self.hosts[0], self.words(PROGRAM), 4)
+        self.require_good(self.hosts[0], self.words("-n", "3", PROGRAM), 3)
+
+    def test_words_and_variables_arrive_as_they_are(self):
+        script = 'echo "$(hostname) $RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE of $WORLD_SIZE: $1, $OMP_TEST, $PWD"'
+        odd = "it's $HOME \\ \"q\" *"
+        process, output = self.run_on(self.hosts[0], self.words("sh", "-c", script, "sh", odd), OMP_TEST=odd)
+        self.assertEqual(process.returncode, 0, output)
+        expected = [f"[{r}] host{r // 2 + 1} {r} {r % 2}/2 of 4: {odd}, {odd}, {os.getcwd()}" for r in range(4)]
+        self.assertEqual(sorted(output.splitlines()), expected)
+
+    def test_a_failed_rank_ends_the_ranks_of_all_hosts(self):
+        process, output = self.run_on(self.hosts[0], self.words("sh", "-c", "[ $RANK = 3 ] && exit 7; exec sleep 1000"))
+        self.assertEqual(process.returncode, 7, output)
+        self.assertIn("rank 3 exited with code 7; the other rank was ended", output)
+        self.assertIn("host host2 exited with code 7; the other host was ended", output)
+        self.assertEqual(len(output.splitlines()), 2, output)
+
+    def test_no_rank_is_left_when_kolo_run_ends(self):
+        mark = f"mark {self.id()}"
+        for request in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(request=request):
+                job = self.hosts[0].start(self.words("sh", "-c", "echo ready; while :; do wait; done", mark))
+                for _ in range(4):
+                    self.assertIn("ready", job.stdout.readline())
+                job.send_signal(request)
+                job.communicate(timeout=PATIENCE_S)
+                wait_until(lambda: not living_with(mark), "the end of all ranks")
+
+    def test_a_host_that_cannot_be_reached_is_named(self):
+        self.server.kill()
+        self.server.wait()
+        process, output = self.run_on(self.hosts[0], self.words("sleep", "1000"))
+        self.assertEqual(process.returncode, 255, output)
+        self.assertIn("host host2 exited with code 255", output)
+        self.assertIn("is it reached by ssh without a password?", output)
+
+    def test_a_wrong_file_of_hosts_is_refused(self):
+        wrong = {"host1 slot=2": "'host1 slot=2' is not a host", "host1\nhost1": "line 2: the host host1 comes twice", "": "has 0 slots",
+                 "host1 slots=0": "N from 1 to", "-oProxyCommand=x": "is not a host", "host1 slots=2 x": "is not a host"}
+        for text, about in wrong.items():
+            with self.subTest(text=text):
+                (self.folder / "hosts").write_text(text)
+                process, output = self.run_on(self.hosts[0], self.words("true"))
+                self.assertEqual((process.returncode, len(output.splitlines())), (2, 1), output)
+                self.assertIn(about, output)
 
 
 if __name__ == "__main__":
