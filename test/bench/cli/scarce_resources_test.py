@@ -359,11 +359,11 @@ class Descriptors(Surroundings):
             self.assertIn(f"to launch {ranks} ranks it needs {needed}", errors)
 
     def test_a_program_that_needs_fewer_descriptors_runs_with_fewer(self):
-        code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "true")
+        code, _, errors = self.with_descriptors(28, program("kolo-run"), "-n", "6", "true")
         self.assertEqual((code, errors), (0, ""))
-        code, _, errors = self.with_descriptors(26, program("kolo-run"), "-n", "6", "false")
+        code, _, errors = self.with_descriptors(28, program("kolo-run"), "-n", "6", "false")
         self.assertEqual(code, 1)
-        self.assertRegex(errors, r"too few descriptors .* its store: .*may have 26.*to launch 6 ranks it needs \d+$")
+        self.assertRegex(errors, r"too few descriptors .* its store: .*may have 28.*to launch 6 ranks it needs \d+$")
 
 
 class Stopped(Surroundings):
