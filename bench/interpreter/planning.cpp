@@ -117,10 +117,10 @@ InterpreterRow cached_row(int size, bool has_same_count, bool is_quick) {
   const NullChannels nowhere(0, size);
   const std::vector<int> hosts(static_cast<std::size_t>(size), 0);
   PlanCache cache(0, nowhere.channels(), hosts);
-  constexpr std::size_t kCount = 1 << 18;
-  std::vector<float> data(kCount);
+  constexpr std::size_t kElements = 1 << 18;
+  std::vector<float> data(kElements);
   PlanCache::Key key{.algorithm = find_algorithm(Collective::kAllReduce, "ring"),
-                     .data_bytes = kCount * sizeof(float)};
+                     .data_bytes = kElements * sizeof(float)};
   for (const char* other : {"double_tree", "halving_doubling", "one_shot"}) {
     PlanCache::Key another = key;
     another.algorithm = find_algorithm(Collective::kAllReduce, other);
@@ -133,7 +133,7 @@ InterpreterRow cached_row(int size, bool has_same_count, bool is_quick) {
                                                   : 10,
                               [&] {
                                 const std::size_t count =
-                                    has_same_count || ++calls % 2 == 0 ? kCount : kCount - 1;
+                                    has_same_count || ++calls % 2 == 0 ? kElements : kElements - 1;
                                 cache.find(key).start(binding_of(data.data(), data.data(), count));
                               });
   InterpreterRow row;

@@ -77,7 +77,8 @@ class Attempt {
     std::string host;
     std::vector<posix::Address> addresses;
     for (const auto& place : at_.places) {
-      if (addresses.empty() || host != place.host) addresses = posix::resolve(place.host, 0, why_, deadline_);
+      if (addresses.empty() || host != place.host)
+        addresses = posix::resolve(place.host, 0, why_, deadline_);
       host = place.host;
       for (posix::Address& address : addresses) {
         address.set_port(place.port);
