@@ -94,7 +94,7 @@ class Launchers(unittest.TestCase):
 class OpenMpi(Launchers):
     def launchers(self):
         found = [(path, version_of(path)) for path in programs("mpirun.openmpi", "mpirun")]
-        found = [(path, version) for path, version in found if "Open MPI" in version]
+        found = [(path, version) for path, version in found if "Open MPI" in version or "OpenRTE" in version]
         self.skip_unless(found, "Open MPI")
         for path, version in found:
             is_new = int(re.search(r"(\d+)\.", version).group(1)) >= 5
