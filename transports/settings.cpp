@@ -280,6 +280,7 @@ Settings read_settings(const Variables& variables) {
   settings.shm_single_copy_bytes =
       reader.bytes("KOLO_SHM_SINGLE_COPY", 0, 1 << 30).value_or(settings.shm_single_copy_bytes);
   settings.tcp_host = reader.text("KOLO_TCP_HOST").value_or("");
+  settings.tcp_advertise = reader.text("KOLO_TCP_ADVERTISE").value_or("");
   read_ports(reader, settings);
   settings.tcp_congestion = reader.text("KOLO_TCP_CONGESTION").value_or("");
   settings.tcp_buffer_bytes =

@@ -92,8 +92,12 @@ struct Settings {
   std::size_t shm_single_copy_bytes = 8 * 1024;
 
   // --- tcp ---
-  // KOLO_TCP_HOST: the address to listen on and publish; empty: all of this host.
+  // KOLO_TCP_HOST: the address to listen on and publish, or a selection of the addresses to
+  // publish: eth0 and others that begin so; =eth0; 10.9.0.0/24; ^docker,virbr. Empty: all.
   std::string tcp_host;
+  // KOLO_TCP_ADVERTISE: addresses or names to publish instead, separated by commas, where peers
+  // reach this host by address translation. The ports stay the same: use KOLO_TCP_PORTS.
+  std::string tcp_advertise;
   // KOLO_TCP_PORTS=LOW-HIGH: ports to listen on; unset: the kernel chooses.
   std::uint16_t tcp_port_low = 0;
   std::uint16_t tcp_port_high = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <algorithm>
 #include <sstream>
 
 #include "transports/base/address_text.h"
@@ -10,18 +11,36 @@
 #include "transports/posix/host/identity.h"
 #include "transports/posix/socket.h"
 #include "transports/store/all_gather.h"
+#include "transports/tcp/host_selection.h"
 
 namespace kolo::tcp {
 
 namespace {
 
+// The selected ones of `hosts`, in their order. Those that are not among them, such as loopback
+// addresses, come last.
+std::vector<std::string> selected(const std::string& selection,
+                                  const std::vector<std::string>& hosts) {
+  const auto interfaces = posix::interface_addresses();
+  std::vector<std::string> named = select_hosts(selection, interfaces);
+  if (named.empty())
+    throw Error(ErrorCode::kUnavailable, kNoPeer, no_selected(selection, interfaces));
+  std::ranges::stable_sort(named, {}, [&hosts](const std::string& host) {
+    return std::ranges::find(hosts, host) - hosts.begin();
+  });
+  if (named.size() > posix::kMostHostAddresses) named.resize(posix::kMostHostAddresses);
+  return named;
+}
+
 // The addresses to publish, the best first. If this rank listens on one address only, publishes its
 // number, as its name may resolve differently on other hosts. Ranks of this host need none of them.
 std::vector<std::string> addresses_to_publish(const TcpSettings& settings,
                                               const posix::Address& bound) {
+  if (!settings.advertised.empty()) return {settings.advertised};  // a list is one as a text, too
   if (!settings.host.empty()) return {bound.host()};
   std::vector<std::string> hosts =
       posix::addresses_for_peers(settings.rendezvous_host, bound.family() == AF_INET6);
+  if (!settings.selection.empty()) hosts = selected(settings.selection, hosts);
   if (hosts.empty()) hosts.emplace_back("127.0.0.1");
   return hosts;
 }

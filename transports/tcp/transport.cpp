@@ -13,9 +13,11 @@
 #include "transports/base/transport_kind.h"
 #include "transports/error.h"
 #include "transports/posix/epoll.h"
+#include "transports/posix/host/addresses.h"
 #include "transports/posix/socket.h"
 #include "transports/store/url.h"
 #include "transports/tcp/connection_channel.h"
+#include "transports/tcp/host_selection.h"
 #include "transports/tcp/lanes_channel.h"
 #include "transports/tcp/listener.h"
 
@@ -172,12 +174,19 @@ void check_settings(const Settings& settings) {
       throw std::invalid_argument(tcp::no_congestion(congestion));
   }
   if (settings.tcp_host.empty()) return;
+  const auto interfaces = posix::interface_addresses();
+  if (tcp::is_selection(settings.tcp_host, interfaces)) {
+    if (tcp::select_hosts(settings.tcp_host, interfaces).empty())
+      throw std::invalid_argument(tcp::no_selected(settings.tcp_host, interfaces));
+    return;
+  }
   try {
     posix::listen_on(settings.tcp_host, 0);
   } catch (const Error& error) {
     throw std::invalid_argument(
-        fmt::format("KOLO_TCP_HOST='{}' is not an address of this machine: {}", settings.tcp_host,
-                    error.what()));
+        fmt::format("KOLO_TCP_HOST='{}' is neither an address nor an interface of this machine "
+                    "({}): {}",
+                    settings.tcp_host, tcp::list_text(interfaces), error.what()));
   }
 }
 
@@ -192,7 +201,9 @@ std::unique_ptr<Transport> make(const TransportRequest& request) {
 
 TcpSettings tcp_settings(const Settings& settings) {
   TcpSettings result;
-  result.host = settings.tcp_host;
+  const bool is_selection = tcp::is_selection(settings.tcp_host, posix::interface_addresses());
+  (is_selection ? result.selection : result.host) = settings.tcp_host;
+  result.advertised = settings.tcp_advertise;
   result.port_low = settings.tcp_port_low;
   result.port_high = settings.tcp_port_high;
   result.congestion = settings.tcp_congestion;

@@ -26,7 +26,9 @@
 namespace kolo {
 
 struct TcpSettings {
-  std::string host;            // address to listen on and to publish; empty: all of this host
+  std::string host;        // address to listen on and to publish; empty: all of this host
+  std::string selection;   // of the addresses to publish (host_selection.h); empty: all
+  std::string advertised;  // published instead, separated by commas: an address outside of a NAT
   std::uint16_t port_low = 0;  // to listen on; 0: the kernel chooses
   std::uint16_t port_high = 0;
   std::string congestion;  // empty: as above; "system": the system's default

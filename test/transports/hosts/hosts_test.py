@@ -130,6 +130,31 @@ class Addresses(OnHosts):
         self.require_good(self.start([hosts[0], hosts[0]], MASTER_ADDR="[::1]", MASTER_PORT="29502", KOLO_TRANSPORT="tcp"))
         self.require_good(self.start(hosts, KOLO_STORE=self.file_store()))
 
+    def test_interfaces_and_networks_are_chosen_by_a_setting(self):
+        hosts = self.two_hosts()
+        for number, host in enumerate(hosts, 1):  # the first interface leads nowhere, and answers nothing
+            self.network.join(host, f"apart{number}", f"10.{number}.0.1/24", device="first")
+            host.ip("route", "add", "default", "via", f"10.{number}.0.9", "dev", "first")
+        for choice in ("eth", "10.9.0.0/24", "^first"):
+            self.require_good(self.start(hosts, KOLO_STORE=f"{self.file_store()}{choice[0]}", KOLO_TCP_HOST=choice))
+
+    def test_a_setting_that_selects_no_address_is_explained(self):
+        ranks = self.start(self.two_hosts(), MASTER_ADDR="10.9.0.1", KOLO_TCP_HOST="ib0,192.168.0.0/16")
+        for code, output in end_all(ranks):
+            self.assertNotEqual(code, 0)
+            self.assertIn("KOLO_TCP_HOST='ib0,192.168.0.0/16' selects no address of this host, which has eth0 10.9.0.", output)
+
+    def test_an_advertised_address_takes_the_place_of_the_own_ones(self):
+        hosts = self.two_hosts()
+        for number, host in enumerate(hosts, 1):  # 203.0.113.N is host N, though no interface says so to the others
+            host.ip("address", "add", f"203.0.113.{number}/32", "dev", "lo")
+            host.ip("route", "add", f"203.0.113.{3 - number}", "via", f"10.9.0.{3 - number}")
+        ranks = []
+        for rank, host in enumerate(hosts):
+            environment = {"KOLO_STORE": self.file_store(), "KOLO_TCP_ADVERTISE": f"203.0.113.{rank + 1}"}
+            ranks.append(host.start([PROGRAM], RANK=str(rank), WORLD_SIZE="2", **environment))
+        self.require_good(ranks)
+
     def test_every_address_that_was_tried_is_in_the_message(self):
         hosts = self.two_hosts()
         hosts[0].ip("route", "add", "prohibit", "10.9.0.2")  # as a firewall that rejects

@@ -22,7 +22,7 @@ constexpr std::array<const char*, 2> kFarAway{"192.0.2.1", "2001:db8::1"};
 constexpr std::array<std::string_view, 9> kBridges{"docker", "br-",   "virbr", "veth", "cni",
                                                    "podman", "lxcbr", "lxdbr", "vnet"};
 
-enum class Place { kOrdinary, kLast };
+enum class Place { kOrdinary, kLast, kLoopback };
 
 // The local address on the route to `host`: the source address of a datagram. Sends nothing.
 std::optional<Address> address_towards(const std::string& host) {
@@ -42,11 +42,13 @@ bool is_v6_link_local(const Address& address) {
 
 Place place_of(const Address& address, std::string_view interface) {
   const auto is_named = [&](std::string_view begin) { return interface.starts_with(begin); };
+  if (address.is_loopback()) return Place::kLoopback;
   if (std::ranges::any_of(kBridges, is_named)) return Place::kLast;
   return address.host().starts_with("169.254.") ? Place::kLast : Place::kOrdinary;
 }
 
 struct Candidate {
+  std::string interface;
   std::string host;
   Place place;
   bool is_v6;
@@ -58,14 +60,14 @@ std::vector<Candidate> addresses_of_interfaces() {
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
   std::vector<Candidate> found;
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-    const bool is_up = (each->ifa_flags & IFF_UP) != 0 && (each->ifa_flags & IFF_LOOPBACK) == 0;
-    if (each->ifa_addr == nullptr || !is_up) continue;
+    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
     const int family = each->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const Address address(each->ifa_addr,
                           family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-    if (address.is_loopback() || is_v6_link_local(address)) continue;
-    found.push_back({address.host(), place_of(address, each->ifa_name), family == AF_INET6});
+    if (is_v6_link_local(address)) continue;
+    found.push_back(
+        {each->ifa_name, address.host(), place_of(address, each->ifa_name), family == AF_INET6});
   }
   std::ranges::stable_sort(found, {}, [](const Candidate& candidate) {
     return std::pair(candidate.place, candidate.is_v6);
@@ -74,6 +76,14 @@ std::vector<Candidate> addresses_of_interfaces() {
 }
 
 }  // namespace
+
+std::vector<InterfaceAddress> interface_addresses() {
+  std::vector<InterfaceAddress> addresses;
+  for (const Candidate& candidate : addresses_of_interfaces()) {
+    addresses.push_back({candidate.interface, candidate.host, candidate.place == Place::kLoopback});
+  }
+  return addresses;
+}
 
 std::vector<std::string> addresses_for_peers(const std::string& rendezvous_host, bool has_v6) {
   const std::vector<Candidate> candidates = addresses_of_interfaces();
@@ -98,7 +108,7 @@ std::vector<std::string> addresses_for_peers(const std::string& rendezvous_host,
     if (known == candidates.end() || known->place == Place::kOrdinary) add(host);
   }
   for (const Candidate& candidate : candidates) {
-    if (has_v6 || !candidate.is_v6) add(candidate.host);
+    if (candidate.place != Place::kLoopback && (has_v6 || !candidate.is_v6)) add(candidate.host);
   }
   return hosts;
 }

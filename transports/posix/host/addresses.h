@@ -8,6 +8,17 @@ namespace kolo::posix {
 
 inline constexpr std::size_t kMostHostAddresses = 8;
 
+// An address of an interface that is up, without IPv6 link-local ones, which need the interface's
+// name elsewhere.
+struct InterfaceAddress {
+  std::string interface;  // "eth0"
+  std::string host;       // "10.9.0.1"
+  bool is_loopback = false;
+};
+
+// Addresses for peers first, in the order below; then loopback addresses.
+std::vector<InterfaceAddress> interface_addresses();
+
 // Numeric addresses of the interfaces that are up, the best first, at most kMostHostAddresses:
 //
 //   1. the local address on the route to `rendezvous_host`, by which the other ranks came
