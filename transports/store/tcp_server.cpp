@@ -215,12 +215,13 @@ class Server {
 
   // Sends replies together: a client that asks for many keys at once gets few packets.
   void flush_replies() {
-    for (const std::uint64_t token : std::exchange(has_replies_, {})) {
+    for (const std::uint64_t token : has_replies_) {
       const auto found = connections_.find(token);
       if (found == connections_.end()) continue;
       found->second.has_replies = false;
       flush(token);
     }
+    has_replies_.clear();
   }
 
   void flush(std::uint64_t token) {
