@@ -62,9 +62,19 @@ inline constexpr std::array kTransports = {
     TransportRow{"tcp of 3 lanes", false, false, make_tcp_of_3_lanes, "tcp"},
     TransportRow{"mailbox", false, false,
                  make_mailbox},  // send and receive only, through the adapter
-    // Two transports: ranks 0 and 1 share a host, as do 2 and 3; or even and odd ranks.
-    TransportRow{"shm+tcp, by pairs", true, false, make_mixed_pairs, "shm+tcp"},
-    TransportRow{"shm+tcp, crosswise", false, false, make_mixed_crosswise, "shm+tcp"},
+    // Two transports: ranks 0 and 1 share a host, as do 2 and 3; or even and odd ranks. Their
+    // channels are those of shm and tcp, so only the parts' life together is new.
+    TransportRow{.name = "shm+tcp, by pairs",
+                 .can_answer = true,
+                 .joins_processes = false,
+                 .make = make_mixed_pairs,
+                 .calls_itself = "shm+tcp",
+                 .groups = "streams, sleep, the end"},
+    TransportRow{.name = "shm+tcp, crosswise",
+                 .joins_processes = false,
+                 .make = make_mixed_crosswise,
+                 .calls_itself = "shm+tcp",
+                 .groups = "streams, sleep, the end"},
     // With a stream form, whose own clauses are in test/transports/cuda.
     TransportRow{"inproc, staged", true, false, make_staged_inproc, "inproc"},
     TransportRow{"shm, staged", true, false, make_staged_shm, "shm"},
