@@ -82,22 +82,19 @@ Link busier(Link link, double factor) {
   return link;
 }
 
-// At most kMostRanks ranks, evenly; hosts are numbered anew. A round takes a time in proportion to
-// the ranks that share a core.
-std::vector<int> sample_of(std::span<const int> hosts) {
-  const std::size_t size = std::min(hosts.size(), kMostRanks);
+}  // namespace
+
+std::vector<int> sampled(std::span<const int> hosts, std::size_t ranks) {
   std::vector<int> sample;
   std::vector<int> numbers;
-  for (std::size_t i = 0; i < size; ++i) {
-    const int host = hosts[i * hosts.size() / size];
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const int host = hosts[rank * hosts.size() / ranks];
     const auto known = std::ranges::find(numbers, host);
     sample.push_back(static_cast<int>(known - numbers.begin()));
     if (known == numbers.end()) numbers.push_back(host);
   }
   return sample;
 }
-
-}  // namespace
 
 RingTimes simulated_ring_times(const Costs& costs, std::span<const int> hosts) {
   const auto size = static_cast<int>(hosts.size());
@@ -107,7 +104,7 @@ RingTimes simulated_ring_times(const Costs& costs, std::span<const int> hosts) {
 
 Costs fit_shared_core_costs(const Costs& pair_costs, const RingTimes& all_measured,
                             std::span<const int> all_hosts) {
-  const std::vector<int> hosts = sample_of(all_hosts);
+  const std::vector<int> hosts = sampled(all_hosts, std::min(all_hosts.size(), kMostRanks));
   const double part = static_cast<double>(hosts.size()) / static_cast<double>(all_hosts.size());
   const RingTimes measured{part * all_measured.alternating_us, part * all_measured.sends_first_us};
   const auto in_turn = program_of(kAlternatingRound, static_cast<int>(hosts.size()));

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <span>
+#include <vector>
 
 #include "collectives/costs.h"
 
@@ -29,6 +31,9 @@ struct RingTimes {
   double alternating_us = 0;
   double sends_first_us = 0;
 };
+
+// The hosts of `ranks` of the ranks, taken evenly and numbered anew.
+std::vector<int> sampled(std::span<const int> hosts, std::size_t ranks);
 
 // Simulated times for ranks on these hosts (by rank, one element each).
 RingTimes simulated_ring_times(const Costs& costs, std::span<const int> hosts);

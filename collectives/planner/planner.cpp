@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "collectives/algorithms/algorithm_table.h"
+#include "collectives/planner/oversubscription.h"
 #include "collectives/schedule/simulator.h"
 
 namespace kolo {
@@ -74,19 +75,6 @@ double extrapolated(const std::array<double, kSizes>& values, double doublings,
   return std::max(value, 0.0);
 }
 
-// Hosts of `ranks` ranks, sampled evenly and renumbered.
-std::vector<int> thinned(const std::vector<int>& hosts, std::size_t ranks) {
-  std::vector<int> kept;
-  std::vector<int> numbers;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const int host = hosts[rank * hosts.size() / ranks];
-    const auto known = std::ranges::find(numbers, host);
-    kept.push_back(static_cast<int>(known - numbers.begin()));
-    if (known == numbers.end()) numbers.push_back(host);
-  }
-  return kept;
-}
-
 }  // namespace
 
 Planner::Planner(PlannerInputs situation, const Costs& costs, TuningTable table)
@@ -142,7 +130,7 @@ std::uint8_t Planner::decide(Collective collective, std::size_t bytes, RankOrder
 double Planner::doubt_of(std::uint8_t row, std::size_t bytes) const {
   if (costs_.cores == 0 || inputs_.is_on_streams) return 0;
   const auto size = static_cast<std::size_t>(inputs_.size);
-  const std::vector<int> hosts = thinned(inputs_.hosts, std::min(size, kMostRanks));
+  const std::vector<int> hosts = sampled(inputs_.hosts, std::min(size, kMostRanks));
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
   Costs hops;
   hops.local = hops.remote = Link{.latency_us = 1};
@@ -204,7 +192,7 @@ std::size_t Planner::segment_of(const Schedule& schedule, std::size_t chunk_byte
 
 // The price with `ranks` of the ranks.
 double Planner::price_of(std::uint8_t row, std::size_t bytes, std::size_t ranks) const {
-  const std::vector<int> hosts = thinned(inputs_.hosts, ranks);
+  const std::vector<int> hosts = sampled(inputs_.hosts, ranks);
   const std::vector<Schedule> program = program_of(row, bytes, hosts);
   const auto chunks = static_cast<std::size_t>(program[0].chunks / program[0].spans);
   const std::size_t chunk_bytes = std::max(ceil_divide(bytes, chunks), kElementBytes);
