@@ -173,6 +173,11 @@ void check_settings(const Settings& settings) {
     if (socket.is_open() && !tcp::set_congestion(socket, congestion))
       throw std::invalid_argument(tcp::no_congestion(congestion));
   }
+  if (settings.tcp_advertise.find_first_of(" \t\n") != std::string::npos) {
+    throw std::invalid_argument(
+        fmt::format("KOLO_TCP_ADVERTISE='{}': expected addresses or names, separated by commas",
+                    settings.tcp_advertise));
+  }
   if (settings.tcp_host.empty()) return;
   const auto interfaces = posix::interface_addresses();
   if (tcp::is_selection(settings.tcp_host, interfaces)) {

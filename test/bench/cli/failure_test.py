@@ -179,7 +179,7 @@ class Mistakes(Complaint):
 
 class Settings(Complaint):
     BAD = {"KOLO_TRANSPORT": "pigeon", "KOLO_WAIT": "sleep", "KOLO_SPIN_US": "-1", "KOLO_SEGMENT_BYTES": "64KB",
-           "KOLO_TCP_PORTS": "9-8", "KOLO_HELLO_TIMEOUT_MS": "0", "KOLO_TCP_HOST": "192.0.2.1", "KOLO_TCP_CONGESTION": "nonesuch"}
+           "KOLO_TCP_PORTS": "9-8", "KOLO_HELLO_TIMEOUT_MS": "0", "KOLO_TCP_HOST": "192.0.2.1", "KOLO_TCP_ADVERTISE": "a b", "KOLO_TCP_CONGESTION": "nonesuch"}
 
     # Variables that kolo-run does not check for its program.
     BAD_HERE = {"KOLO_TIMELINE": "/no/such/folder/t.json", "KOLO_TRACE": "/no/such/folder/t", "KOLO_FAULT": "die@rank=99"}
