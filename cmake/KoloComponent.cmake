@@ -6,7 +6,8 @@
 # kolo_headers_alone(NAME)
 #     An interface library kolo::NAME; kolo_public_headers lists its headers.
 # kolo_public_headers(NAME HEADERS...)
-#     The headers that users include. They are installed under include/kolo, and each must compile alone.
+#     The headers that users include. They are installed under include/kolo, with the paths of the tree or, if KOLO_HEADERS_BASE
+#     is set, the paths below that folder. Each must compile alone.
 # kolo_uses_fmt(NAME)
 #     The library's .cpp files use fmt, which is linked in (KoloFormatting.cmake). Users of the installed libraries do not
 #     need fmt.
@@ -25,10 +26,11 @@
 function(kolo_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   # g++ 12 warns falsely of overlaps in std::string + std::string (GCC bug 105651).
-  set(quiet $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+  set(quiet $<$<AND:$<NOT:$<COMPILE_LANGUAGE:C>>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
   # nvcc passes these flags to the host compiler. It has its own form of -Werror, and the code it generates is not pedantic C++.
   set(is_cuda $<COMPILE_LANGUAGE:CUDA>)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual ${quiet}
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow
+    $<$<NOT:$<COMPILE_LANGUAGE:C>>:-Wnon-virtual-dtor$<SEMICOLON>-Woverloaded-virtual> ${quiet}
     $<$<NOT:${is_cuda}>:-Wpedantic>
     $<$<BOOL:${KOLO_WERROR}>:$<IF:${is_cuda},-Werror=all-warnings$<SEMICOLON>-Xcompiler=-Werror,-Werror>>)
   # A parent project may set no build type and no -O. Unoptimized, kolo would be three times as slow, so use -O2.
@@ -72,7 +74,11 @@ function(kolo_public_headers name)
   if(type STREQUAL INTERFACE_LIBRARY)
     set(scope INTERFACE)
   endif()
-  target_sources(kolo_${name} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARGN})
+  set(base ${PROJECT_SOURCE_DIR})
+  if(KOLO_HEADERS_BASE)
+    set(base ${KOLO_HEADERS_BASE})
+  endif()
+  target_sources(kolo_${name} ${scope} FILE_SET HEADERS BASE_DIRS ${base} FILES ${ARGN})
 endfunction()
 
 function(kolo_uses_fmt name)

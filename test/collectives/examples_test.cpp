@@ -66,6 +66,15 @@ TEST_CASE("workers of different speed learn from an asynchronous server") {
   REQUIRE(says(outcomes[2], "worker 2: x = 3.00"));
 }
 
+TEST_CASE("the example in C gives the activations of one rank on any number of ranks") {
+  for (const int size : {1, 3}) {
+    for (const auto& outcome : run_processes(size, {KOLO_TENSOR_PARALLEL})) {
+      INFO(outcome.output);
+      REQUIRE(says(outcome, "32 layers, the mean activation is 1.001; all-reduce of 65536 bytes"));
+    }
+  }
+}
+
 TEST_CASE("five lines distribute a training loop, and all ranks get the same parameters") {
   for (const auto& outcome : run_processes(3, {KOLO_FIVE_LINE_CHANGE})) {
     INFO(outcome.output);

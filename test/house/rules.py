@@ -348,9 +348,9 @@ def words(tree):
 
 
 def transport_names(tree):
-    """Upper layers choose by the abilities of a channel, never by the name of its transport."""
+    """Upper layers choose by the abilities of a channel, never by the name of its transport. (A tcp_store is no transport.)"""
     names = tree.transports()
-    pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(sorted(names))})(?![A-Za-z0-9])", re.IGNORECASE)
+    pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(sorted(names))})(?![A-Za-z0-9]|_store)", re.IGNORECASE)
     for path in tree.sources("collectives", "tensor"):
         if path.startswith("collectives/examples/"):
             continue

@@ -1,0 +1,177 @@
+// Communicators, their bootstrap, failures and memory, of the C interface.
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "collectives/c/handles.h"
+#include "collectives/schedule.h"
+#include "collectives/version.h"
+#include "transports/bootstrap.h"
+
+namespace kolo::c_interface {
+
+namespace {
+
+CommunicatorOptions options_of(const kolo_options* given) {
+  const kolo_options fields = fields_of(given, "kolo_options");
+  CommunicatorOptions options;
+  if (fields.transport != nullptr) options.transport = fields.transport;
+  if (fields.name != nullptr) options.name = fields.name;
+  options.timeout = timeout_of(fields.timeout_ms);
+  options.segment_bytes = fields.segment_bytes;
+  options.host_id = text_of(fields.host_id);
+  options.progress_thread = fields.progress_thread != 0;
+  if (fields.reproducibility < KOLO_FAST || fields.reproducibility > KOLO_INVARIANT)
+    refuse("kolo_options.reproducibility is not a kolo_reproducibility");
+  options.reproducibility = static_cast<Reproducibility>(fields.reproducibility);
+  options.tuning = text_of(fields.tuning);
+  options.profile = fields.profile != 0;
+  options.timeline = text_of(fields.timeline);
+  return options;
+}
+
+// Memory of kolo_allocate(), by address: kolo_release() has no other argument.
+class Allocations {
+ public:
+  void add(std::shared_ptr<std::byte[]> memory) {
+    const std::lock_guard lock(mutex_);
+    void* const address = memory.get();
+    held_[address] = std::move(memory);
+  }
+  void remove(void* address) {
+    std::shared_ptr<std::byte[]> last;
+    const std::lock_guard lock(mutex_);
+    const auto found = held_.find(address);
+    if (found == held_.end()) return;
+    last = std::move(found->second);
+    held_.erase(found);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, std::shared_ptr<std::byte[]>> held_;
+};
+
+Allocations& allocations() {
+  static Allocations all;
+  return all;
+}
+
+}  // namespace
+
+}  // namespace kolo::c_interface
+
+using namespace kolo::c_interface;
+
+const char* kolo_version(void) {
+  static const std::string text(kolo::version());
+  return text.c_str();
+}
+
+kolo_result kolo_create(const kolo_options* options, int rank, int size,
+                        const kolo_job_store* store, kolo_communicator** made) {
+  return guarded(nullptr, [&] {
+    prepare(made, "made");
+    if (store == nullptr) refuse("the store is null");
+    make(made, kolo::Communicator(rank, size, store->store, options_of(options)));
+  });
+}
+
+kolo_result kolo_create_from_environment(const kolo_options* options, kolo_communicator** made) {
+  return guarded(nullptr, [&] {
+    prepare(made, "made");
+    make(made, kolo::Communicator::from_environment(options_of(options)));
+  });
+}
+
+kolo_result kolo_create_by_all_gather(const kolo_options* options, int rank, int size,
+                                      kolo_all_gather_function all_gather, void* context,
+                                      kolo_communicator** made) {
+  return guarded(nullptr, [&] {
+    prepare(made, "made");
+    if (all_gather == nullptr) refuse("the function all_gather is null");
+    const kolo::CommunicatorOptions given = options_of(options);
+    const auto gather = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
+      expect_success(all_gather(context, mine.data(), mine.size(), all.data()), "all_gather", {});
+    };
+    auto store = kolo::store_by_all_gather(rank, size, gather, deadline_in(given.timeout.count()));
+    make(made, kolo::Communicator(rank, size, std::move(store), given));
+  });
+}
+
+void kolo_free(kolo_communicator* communicator) { end(communicator); }
+
+kolo_result kolo_split(kolo_communicator* communicator, int color, int key,
+                       kolo_communicator** made) {
+  return guarded(last_of(communicator), [&] {
+    prepare(made, "made");
+    auto group = held(communicator).split(color, key);
+    if (group) make(made, *std::move(group));
+  });
+}
+
+kolo_result kolo_duplicate(kolo_communicator* communicator, kolo_communicator** made) {
+  return guarded(last_of(communicator), [&] {
+    prepare(made, "made");
+    make(made, held(communicator).duplicate());
+  });
+}
+
+kolo_result kolo_subset(kolo_communicator* communicator, const int* ranks, int count,
+                        kolo_communicator** made) {
+  return guarded(last_of(communicator), [&] {
+    prepare(made, "made");
+    if (count < 0 || (ranks == nullptr && count > 0))
+      refuse("the list of ranks is null or shorter than 0");
+    make(made, held(communicator).subset({ranks, static_cast<std::size_t>(count)}));
+  });
+}
+
+kolo_result kolo_abort(kolo_communicator* communicator, const char* reason) {
+  return guarded(last_of(communicator), [&] { held(communicator).abort(text_of(reason)); });
+}
+
+kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, int peer,
+                           const char* reason) {
+  return guarded(last_of(communicator), [&] {
+    if (result < KOLO_ERROR_PEER_LOST || result > KOLO_ERROR_SYSTEM)
+      refuse("kolo_abort_for: the result is not one of KOLO_ERROR_PEER_LOST to KOLO_ERROR_SYSTEM");
+    const auto code = static_cast<kolo::ErrorCode>(result - KOLO_ERROR_PEER_LOST);
+    held(communicator).abort(code, peer, text_of(reason));
+  });
+}
+
+kolo_result kolo_check(kolo_communicator* communicator) {
+  return guarded(last_of(communicator), [&] {
+    if (const auto failure = held(communicator).failure()) throw *failure;
+  });
+}
+
+kolo_result kolo_progress(kolo_communicator* communicator, int* is_active) {
+  return guarded(last_of(communicator), [&] {
+    const bool active = held(communicator).progress();
+    if (is_active != nullptr) *is_active = active ? 1 : 0;
+  });
+}
+
+kolo_result kolo_allocate(kolo_communicator* communicator, size_t bytes, void** memory) {
+  return guarded(last_of(communicator), [&] {
+    prepare(memory, "memory");
+    auto made = held(communicator).allocate(bytes);
+    void* const address = made.get();
+    allocations().add(std::move(made));
+    *memory = address;
+  });
+}
+
+void kolo_release(void* memory) { allocations().remove(memory); }
+
+size_t kolo_chunk_begin(size_t count, int size, int rank) {
+  if (rank < 0 || rank >= size) return 0;
+  return kolo::chunk_begin(count, size, rank);
+}
+
+size_t kolo_chunk_count(size_t count, int size, int rank) {
+  if (rank < 0 || rank >= size) return 0;
+  return kolo::chunk_count(count, size, rank);
+}

@@ -1,0 +1,178 @@
+// Objects behind the handles of the C interface, and the conversion of exceptions to results.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "collectives/c/kolo.h"
+#include "collectives/c/kolo_store.h"
+#include "collectives/communicator.h"
+#include "transports/error.h"
+#include "transports/rendezvous.h"
+
+namespace kolo::c_interface {
+
+struct Failure {
+  kolo_result result = KOLO_OK;
+  int peer = KOLO_NO_PEER;
+  std::string text;
+};
+
+// The last failure of a communicator. Its works share it, and may outlive the communicator.
+class LastFailure {
+ public:
+  void set(const Failure& failure) {
+    const std::lock_guard lock(mutex_);
+    failure_ = failure;
+  }
+  Failure get() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Failure failure_;
+};
+
+kolo_result result_of(ErrorCode code);
+
+// Remembers the failure for this thread, and in `last` unless that is null. Never throws.
+kolo_result remember(Failure failure, LastFailure* last) noexcept;
+// The same for the exception that is being handled.
+kolo_result remember_exception(LastFailure* last) noexcept;
+
+// Runs `body`; an exception becomes a result.
+template <typename Body>
+kolo_result guarded(LastFailure* last, Body&& body) noexcept {
+  try {
+    std::forward<Body>(body)();
+    return KOLO_OK;
+  } catch (...) {
+    return remember_exception(last);
+  }
+}
+
+// std::invalid_argument: below 0.
+std::chrono::milliseconds timeout_of(std::int64_t timeout_ms);
+// 0: 30 s from now.
+Deadline deadline_in(std::int64_t timeout_ms);
+
+// Error kUnavailable unless the status of a caller's function is 0. `key`: its argument, or empty.
+void expect_success(int status, const char* function, std::string_view key);
+
+// A caller's string; null becomes empty.
+inline std::string_view text_of(const char* text) {
+  return text == nullptr ? std::string_view() : std::string_view(text);
+}
+
+// Makes the object behind a handle; the caller owns it.
+template <typename T, typename... Arguments>
+void make(T** handle, Arguments&&... arguments) {
+  *handle = std::make_unique<T>(std::forward<Arguments>(arguments)...).release();
+}
+
+// Takes the ownership of a caller's handle, and ends the object.
+template <typename T>
+void end(T* handle) {
+  const std::unique_ptr<T> owner(handle);
+}
+
+[[noreturn]] inline void refuse(const std::string& text) { throw std::invalid_argument(text); }
+
+// The fields of a caller's struct; those that its version lacks are 0.
+template <typename Struct>
+Struct fields_of(const Struct* given, const char* name) {
+  Struct fields{};
+  if (given == nullptr) return fields;
+  if (given->size < sizeof(std::size_t)) {
+    refuse(std::string(name) + ".size is not set: begin with `" + name + " x = {sizeof x};`");
+  }
+  std::memcpy(static_cast<void*>(&fields), given, std::min(given->size, sizeof(Struct)));
+  return fields;
+}
+
+}  // namespace kolo::c_interface
+
+struct kolo_communicator {
+  explicit kolo_communicator(kolo::Communicator made) : communicator(std::move(made)) {}
+
+  kolo::Communicator communicator;
+  std::shared_ptr<kolo::c_interface::LastFailure> last =
+      std::make_shared<kolo::c_interface::LastFailure>();
+};
+
+struct kolo_work {
+  kolo::Work work;
+  std::shared_ptr<kolo::c_interface::LastFailure> last;
+};
+
+struct kolo_job_store {
+  explicit kolo_job_store(std::shared_ptr<kolo::Store> made) : store(std::move(made)) {}
+
+  std::shared_ptr<kolo::Store> store;
+};
+
+namespace kolo::c_interface {
+
+inline LastFailure* last_of(const kolo_communicator* communicator) {
+  return communicator == nullptr ? nullptr : communicator->last.get();
+}
+
+inline Communicator& held(kolo_communicator* communicator) {
+  if (communicator == nullptr) refuse("the communicator is null");
+  return communicator->communicator;
+}
+inline const Communicator& held(const kolo_communicator* communicator) {
+  if (communicator == nullptr) refuse("the communicator is null");
+  return communicator->communicator;
+}
+
+// Checks the place of a result, and sets it to null for the case of a failure.
+template <typename T>
+void prepare(T** made, const char* name) {
+  if (made == nullptr) refuse(std::string("`") + name + "` is null: it gets the result");
+  *made = nullptr;
+}
+
+// `user` must outlive the result.
+Reduction reduction(kolo_op op, const std::optional<UserReduceOp>& user);
+std::optional<UserReduceOp> user_op(kolo_op op, const kolo_call* call);
+
+// Type and length of the elements of a call.
+struct Elements {
+  Elements(kolo_type type, const std::optional<UserReduceOp>& user);
+
+  Buffer buffer(void* data, std::size_t count) const;
+  ConstBuffer buffer(const void* data, std::size_t count) const;
+
+  ElementType type;
+  std::uint32_t user_bytes = 0;
+};
+
+// One call of an operation: its communicator and options, and the place for its work handle.
+class Call {
+ public:
+  // `work` null: the call returns when the operation is done.
+  Call(kolo_communicator* communicator, const kolo_call* call, kolo_op op, kolo_work** work);
+
+  Communicator& world;
+  CallOptions options;
+
+  bool is_async() const { return place_ != nullptr; }
+  void set_work(Work work);
+
+ private:
+  kolo_work** place_;
+  std::unique_ptr<kolo_work> made_;  // before the operation is issued, as there may be no memory
+};
+
+}  // namespace kolo::c_interface

@@ -1,0 +1,362 @@
+/* C interface of kolo: the collectives and messages of one rank with its peers. C99 and C++.
+ *
+ *     kolo_communicator* world;
+ *     if (kolo_create_from_environment(NULL, &world) != KOLO_OK) {
+ *       puts(kolo_last_failure(NULL).text);
+ *     }
+ *     kolo_all_reduce(world, data, data, count, KOLO_FLOAT32, KOLO_SUM, NULL, NULL);
+ *     kolo_free(world);
+ *
+ * The functions are those of kolo::Communicator (collectives/communicator.h), which describes
+ * order, groups and failures at length. More headers: kolo_store.h (where the ranks meet),
+ * kolo_servers.h (push and pull of parameter servers), kolo_statistics.h (names, costs, traffic).
+ * Device memory needs the C++ interface.
+ *
+ * Results. Every function that can fail returns a kolo_result. kolo_last_failure() has the text.
+ * No exception leaves a function, and none ends the program.
+ *
+ * Threading. All functions may be called from several threads at once, also for one communicator.
+ * Every rank must issue the same operations in the same order. No thread is started, except: by
+ * kolo_options.progress_thread, by kolo_serve_store(), and in rank 0 where that rank serves the
+ * store (kolo_create_from_environment() with MASTER_ADDR, kolo_create_by_all_gather()).
+ *
+ * Lifetime. Free handles with the function that the creating function names; null is accepted.
+ * Arguments are needed during the call only, unless a function says more. The memory of an
+ * operation must stay until the operation is done. After kolo_free() a kolo_work may only be
+ * waited for, tested and freed.
+ *
+ * Counts are numbers of elements, never bytes. `count` is the number of elements of the longer
+ * side: of `all` in operations with chunks. Rank r then has kolo_chunk_count(count, size, r)
+ * elements. In place: give the same address twice, or as `chunk` the address of this rank's chunk
+ * in `all`. Other overlaps are not allowed.
+ *
+ * fork(): a communicator belongs to the process that made it. In a child process its functions
+ * return KOLO_ERROR_INVALID_ARGUMENT, and kolo_free() leaves everything as it is.
+ *
+ * Versions. A struct that a caller fills in begins with its `size` in bytes. Later versions add
+ * fields at the end only, and read missing fields as 0. Set `size`, and all other fields to 0:
+ *
+ *     kolo_call call = {sizeof call};
+ *     call.algorithm = "ring";
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Defined while libkolo.so is compiled. The archives hide their symbols. */
+#if defined(KOLO_BUILDS_SHARED_LIBRARY)
+#define KOLO_C_API __attribute__((visibility("default")))
+#else
+#define KOLO_C_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of the linked library: "0.2.0". */
+KOLO_C_API const char* kolo_version(void);
+
+/* --- results and failures --- */
+
+typedef enum kolo_result {
+  KOLO_OK = 0,
+  KOLO_ERROR_PEER_LOST = 1,        /* the peer's process or connection is gone */
+  KOLO_ERROR_DEADLINE = 2,         /* a wait passed its deadline */
+  KOLO_ERROR_MISMATCH = 3,         /* ranks called different operations, types or counts */
+  KOLO_ERROR_ABORTED = 4,          /* a rank aborted, or a failure elsewhere ended the job */
+  KOLO_ERROR_UNAVAILABLE = 5,      /* this build or machine lacks a transport, device or port */
+  KOLO_ERROR_PROTOCOL = 6,         /* bytes from the wire that no kolo peer would send */
+  KOLO_ERROR_SYSTEM = 7,           /* the operating system refused */
+  KOLO_ERROR_INVALID_ARGUMENT = 8, /* a mistake of this rank alone, before anything was sent */
+  KOLO_ERROR_OUT_OF_MEMORY = 9,
+  KOLO_ERROR_OTHER = 10,         /* a failure of the library that has no code of its own */
+  KOLO_RESULT_RANGE = 0x7fffffff /* makes every int a value; here and below */
+} kolo_result;
+
+#define KOLO_NO_PEER (-1)
+
+typedef struct kolo_failure {
+  kolo_result result;
+  int peer;         /* the rank that caused it, by its number in the job, or KOLO_NO_PEER */
+  const char* text; /* rank, operation, peer, time, and what to do; empty if result is KOLO_OK */
+} kolo_failure;
+
+typedef struct kolo_communicator kolo_communicator;
+
+/* The last failure of a function that was given this communicator or one of its works, in any
+ * thread. Null: of any function in this thread. `text` lives until this thread's next call of
+ * kolo_last_failure(). */
+KOLO_C_API kolo_failure kolo_last_failure(const kolo_communicator* communicator);
+
+/* "peer lost", "deadline": the words of messages. */
+KOLO_C_API const char* kolo_result_name(kolo_result result);
+
+/* --- elements and reductions (rounding, overflow and NaN: collectives/element.h) --- */
+
+typedef enum kolo_type {
+  KOLO_FLOAT32 = 0,
+  KOLO_FLOAT64 = 1,
+  KOLO_BFLOAT16 = 2,
+  KOLO_INT32 = 3,
+  KOLO_INT64 = 4,
+  KOLO_FLOAT16 = 5,
+  KOLO_FLOAT8_E4M3 = 6,
+  KOLO_FLOAT8_E5M2 = 7,
+  KOLO_INT8 = 8,
+  KOLO_INT16 = 9,
+  KOLO_UINT8 = 10,
+  KOLO_UINT16 = 11,
+  KOLO_UINT32 = 12,
+  KOLO_UINT64 = 13,
+  KOLO_USER_TYPE = 255, /* elements of kolo_user_op.element_bytes; only with KOLO_USER */
+  KOLO_TYPE_RANGE = 0x7fffffff
+} kolo_type;
+
+typedef enum kolo_op {
+  KOLO_SUM = 0,
+  KOLO_AVERAGE = 1,
+  KOLO_MIN = 2,
+  KOLO_MAX = 3,
+  KOLO_PRODUCT = 4,
+  KOLO_BIT_AND = 5, /* integers only */
+  KOLO_BIT_OR = 6,
+  KOLO_BIT_XOR = 7,
+  KOLO_SCALED_SUM = 8, /* floats only; the sum of kolo_call.scale times each rank's elements */
+  KOLO_USER = 9,       /* kolo_call.user_op */
+  KOLO_OP_RANGE = 0x7fffffff
+} kolo_op;
+
+/* Bytes of an element; 0 if there is no such type, and for KOLO_USER_TYPE. */
+KOLO_C_API size_t kolo_type_bytes(kolo_type type);
+
+/* A reduction by a function of the caller; the same on every rank, as in MPI_Op_create. */
+typedef struct kolo_user_op {
+  size_t size;
+  size_t element_bytes; /* 1 to 65535 */
+  /* out[i] = left[i] op right[i] for all i below `count`. Associative. `out` may be `left` or
+   * `right`. Another value than 0 fails the operation on all ranks. Runs on the thread that makes
+   * progress, and must not wait for an operation. */
+  int (*combine)(void* context, void* out, const void* left, const void* right, size_t count);
+  void* context;          /* must live until the operation is done */
+  int is_not_commutative; /* `left` is then from lower ranks than `right` */
+  uint16_t tag;           /* tells functions apart in the check between ranks */
+} kolo_user_op;
+
+/* --- options --- */
+
+typedef enum kolo_reproducibility {
+  KOLO_FAST = 0,      /* the fastest algorithm here; another run may give other bits */
+  KOLO_ORDERED = 1,   /* the same bits in every run with the same ranks, counts and transport */
+  KOLO_INVARIANT = 2, /* those of ((x0 op x1) op x2) ..., whatever the algorithm and transport */
+  KOLO_REPRODUCIBILITY_RANGE = 0x7fffffff
+} kolo_reproducibility;
+
+/* Options of a communicator. Null, or 0 in a field: the default. */
+typedef struct kolo_options {
+  size_t size;
+  const char* transport; /* "auto", or a name such as "tcp", "shm", "shm+tcp" */
+  const char* name;      /* separates the communicators of a job in the store; "world" */
+  int64_t timeout_ms;    /* of each operation and of the setup; 0: KOLO_TIMEOUT_MS, or 30 s */
+  size_t segment_bytes;  /* the same on every rank; 0: the transport's choice */
+  const char* host_id;   /* simulates several hosts on one machine */
+  int progress_thread;   /* start a thread that drives asynchronous operations */
+  kolo_reproducibility reproducibility; /* the same on every rank */
+  const char* tuning;                   /* file with measured choices; only rank 0 reads it */
+  int profile;                          /* collect the sums of kolo_step_profile() */
+  const char* timeline;                 /* FILE.json: a timeline of the steps, FILE.RANK.json */
+} kolo_options;
+
+/* Options of one call. Null, or 0 in a field: the default. Algorithm and segment length must be
+ * the same on every rank. */
+typedef struct kolo_call {
+  size_t size;
+  const char* algorithm; /* a name of kolo_algorithm_name(); null: the planner's choice */
+  size_t segment_bytes;
+  int64_t timeout_ms;          /* from the issue to the end; 0: the communicator's */
+  const kolo_user_op* user_op; /* for KOLO_USER; copied */
+  double scale;                /* for KOLO_SCALED_SUM: this rank's factor */
+  int is_persistent;           /* only plan the operation; kolo_start() runs it. Needs `work` */
+} kolo_call;
+
+typedef struct kolo_work kolo_work;
+
+/* --- communicators --- */
+
+typedef struct kolo_job_store kolo_job_store; /* kolo_store.h */
+
+/* Makes the communicator of the job. Collective over all `size` ranks that share the store. The
+ * communicator keeps the store alive: the handle may be freed. Free with kolo_free(). */
+KOLO_C_API kolo_result kolo_create(const kolo_options* options, int rank, int size,
+                                   const kolo_job_store* store, kolo_communicator** made);
+
+/* Takes rank, size and store from the launcher: kolo-run, mpirun, srun, torchrun, Kubernetes, or
+ * RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. */
+KOLO_C_API kolo_result kolo_create_from_environment(const kolo_options* options,
+                                                    kolo_communicator** made);
+
+/* All-gather of the caller: every rank gives `bytes` bytes, the same number on every rank, and gets
+ * those of all, in the order of ranks. Returns 0, or another value for a failure. */
+typedef int (*kolo_all_gather_function)(void* context, const void* mine, size_t bytes, void* all);
+
+/* Bootstrap for programs that can communicate already, such as MPI programs. `all_gather` is called
+ * once, in this call. Rank 0 serves the store of the job, from a thread and at a free port. Use
+ * kolo_create() with kolo_store_from_functions() if there must be neither. */
+KOLO_C_API kolo_result kolo_create_by_all_gather(const kolo_options* options, int rank, int size,
+                                                 kolo_all_gather_function all_gather, void* context,
+                                                 kolo_communicator** made);
+
+/* Ends operations in flight: their other ranks get a failure. Call kolo_wait() before. */
+KOLO_C_API void kolo_free(kolo_communicator* communicator);
+
+/* Group of all ranks with the same `color`, ordered by `key`, then by rank. Collective over all
+ * ranks. A rank with a color below 0 joins no group, and gets null. */
+KOLO_C_API kolo_result kolo_split(kolo_communicator* communicator, int color, int key,
+                                  kolo_communicator** made);
+/* A communicator of the same ranks, whose operations run beside this one's. Collective. */
+KOLO_C_API kolo_result kolo_duplicate(kolo_communicator* communicator, kolo_communicator** made);
+/* A communicator of the listed ranks, in that order. Collective over these ranks only. */
+KOLO_C_API kolo_result kolo_subset(kolo_communicator* communicator, const int* ranks, int count,
+                                   kolo_communicator** made);
+
+KOLO_C_API int kolo_rank(const kolo_communicator* communicator);
+KOLO_C_API int kolo_size(const kolo_communicator* communicator);
+
+/* --- collectives: call them on every rank, in the same order ---
+ *
+ * `work` null: returns when the operation is done. Else returns once it is issued, and *work is
+ * its handle; free it with kolo_work_free(). */
+
+/* out = the reduction of all ranks' `in`, the same bits on every rank. */
+KOLO_C_API kolo_result kolo_all_reduce(kolo_communicator* communicator, const void* in, void* out,
+                                       size_t count, kolo_type type, kolo_op op,
+                                       const kolo_call* call, kolo_work** work);
+/* `chunk` gets this rank's chunk of the reduction of `all`. */
+KOLO_C_API kolo_result kolo_reduce_scatter(kolo_communicator* communicator, const void* all,
+                                           void* chunk, size_t count, kolo_type type, kolo_op op,
+                                           const kolo_call* call, kolo_work** work);
+/* `all` gets the chunks of all ranks. */
+KOLO_C_API kolo_result kolo_all_gather(kolo_communicator* communicator, const void* chunk,
+                                       void* all, size_t count, kolo_type type,
+                                       const kolo_call* call, kolo_work** work);
+/* Copies the root's `data` to all other ranks. */
+KOLO_C_API kolo_result kolo_broadcast(kolo_communicator* communicator, void* data, size_t count,
+                                      kolo_type type, int root, const kolo_call* call,
+                                      kolo_work** work);
+/* `out` of the root gets the reduction; other ranks' `out` is ignored. */
+KOLO_C_API kolo_result kolo_reduce(kolo_communicator* communicator, const void* in, void* out,
+                                   size_t count, kolo_type type, kolo_op op, int root,
+                                   const kolo_call* call, kolo_work** work);
+/* `all` of the root gets the chunks of all ranks; other ranks' `all` is ignored. */
+KOLO_C_API kolo_result kolo_gather(kolo_communicator* communicator, const void* chunk, void* all,
+                                   size_t count, kolo_type type, int root, const kolo_call* call,
+                                   kolo_work** work);
+/* `chunk` gets this rank's chunk of the root's `all`; other ranks' `all` is ignored. */
+KOLO_C_API kolo_result kolo_scatter(kolo_communicator* communicator, const void* all, void* chunk,
+                                    size_t count, kolo_type type, int root, const kolo_call* call,
+                                    kolo_work** work);
+/* `in` holds an equal share for each rank, and `out` gets one from each: `count` elements in all, a
+ * multiple of the size. */
+KOLO_C_API kolo_result kolo_all_to_all(kolo_communicator* communicator, const void* in, void* out,
+                                       size_t count, kolo_type type, const kolo_call* call,
+                                       kolo_work** work);
+/* out = the reduction over the ranks up to this one. */
+KOLO_C_API kolo_result kolo_scan(kolo_communicator* communicator, const void* in, void* out,
+                                 size_t count, kolo_type type, kolo_op op, const kolo_call* call,
+                                 kolo_work** work);
+/* The same without this rank. Rank 0's `out` is not written. */
+KOLO_C_API kolo_result kolo_exclusive_scan(kolo_communicator* communicator, const void* in,
+                                           void* out, size_t count, kolo_type type, kolo_op op,
+                                           const kolo_call* call, kolo_work** work);
+/* Done once every rank has called it. */
+KOLO_C_API kolo_result kolo_barrier(kolo_communicator* communicator, const kolo_call* call,
+                                    kolo_work** work);
+
+/* --- shares of any length: counts[r] elements for rank r, packed one after another in `all` ---
+ *
+ * `counts` has an entry for each rank, and is copied. Gather and scatter need it at the root only,
+ * with `all`; every rank gives the length of its own share. */
+
+KOLO_C_API kolo_result kolo_reduce_scatter_v(kolo_communicator* communicator, const void* all,
+                                             void* share, const size_t* counts, kolo_type type,
+                                             kolo_op op, const kolo_call* call, kolo_work** work);
+KOLO_C_API kolo_result kolo_all_gather_v(kolo_communicator* communicator, const void* share,
+                                         void* all, const size_t* counts, kolo_type type,
+                                         const kolo_call* call, kolo_work** work);
+KOLO_C_API kolo_result kolo_gather_v(kolo_communicator* communicator, const void* share,
+                                     size_t share_count, void* all, const size_t* counts,
+                                     kolo_type type, int root, const kolo_call* call,
+                                     kolo_work** work);
+KOLO_C_API kolo_result kolo_scatter_v(kolo_communicator* communicator, const void* all,
+                                      const size_t* counts, void* share, size_t share_count,
+                                      kolo_type type, int root, const kolo_call* call,
+                                      kolo_work** work);
+/* `in` holds gives[p] elements for rank p; `out` gets gets[p] from rank p. Not in place. */
+KOLO_C_API kolo_result kolo_all_to_all_v(kolo_communicator* communicator, const void* in,
+                                         const size_t* gives, void* out, const size_t* gets,
+                                         kolo_type type, const kolo_call* call, kolo_work** work);
+
+/* --- messages: matched in order between two ranks; other ranks take no part --- */
+
+/* Done once `data` may be written again. */
+KOLO_C_API kolo_result kolo_send(kolo_communicator* communicator, const void* data, size_t count,
+                                 kolo_type type, int to, const kolo_call* call, kolo_work** work);
+KOLO_C_API kolo_result kolo_receive(kolo_communicator* communicator, void* data, size_t count,
+                                    kolo_type type, int from, const kolo_call* call,
+                                    kolo_work** work);
+/* Both at once, as MPI_Sendrecv; no work handle. */
+KOLO_C_API kolo_result kolo_send_receive(kolo_communicator* communicator, const void* sent,
+                                         size_t sent_count, int to, void* received,
+                                         size_t received_count, int from, kolo_type type,
+                                         const kolo_call* call);
+
+/* --- operations in flight --- */
+
+/* *is_done is 1 once the operation has ended, with success or not. Makes progress; never waits. */
+KOLO_C_API kolo_result kolo_test(kolo_work* work, int* is_done);
+/* Waits until the operation has ended; returns its failure. May be called again. */
+KOLO_C_API kolo_result kolo_wait(kolo_work* work);
+/* The same for `timeout_ms` at most. Then KOLO_ERROR_DEADLINE with KOLO_NO_PEER; the operation goes
+ * on. */
+KOLO_C_API kolo_result kolo_wait_for(kolo_work* work, int64_t timeout_ms);
+/* Waits until one of `count` works of one communicator has ended; *index is its place. Null works
+ * are skipped. timeout_ms below 0: no limit. */
+KOLO_C_API kolo_result kolo_wait_any(kolo_work* const* works, size_t count, int64_t timeout_ms,
+                                     size_t* index);
+/* Calls `callback` once the operation has ended: at once if it has, else on the thread whose call
+ * ends it. `failure` is null on success, and lives during the call. The callback may issue
+ * operations, but must not wait for one. */
+typedef void (*kolo_done_function)(void* context, const kolo_failure* failure);
+KOLO_C_API kolo_result kolo_when_done(kolo_work* work, kolo_done_function callback, void* context);
+/* Runs a persistent operation (again). Counts as its issue. */
+KOLO_C_API kolo_result kolo_start(kolo_work* work);
+/* Neither cancels nor waits. */
+KOLO_C_API void kolo_work_free(kolo_work* work);
+
+/* Advances the operations in flight without waiting. *is_active (or null) is 1 if there are any. */
+KOLO_C_API kolo_result kolo_progress(kolo_communicator* communicator, int* is_active);
+
+/* Fails the job on all ranks, with `reason` as the first cause unless there is one already. */
+KOLO_C_API kolo_result kolo_abort(kolo_communicator* communicator, const char* reason);
+/* The same for a failure that the caller has detected; `peer` is the rank that caused it. */
+KOLO_C_API kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, int peer,
+                                      const char* reason);
+/* KOLO_OK, or the job's failure if this rank knows of one. Waits for no peer. */
+KOLO_C_API kolo_result kolo_check(kolo_communicator* communicator);
+
+/* --- memory --- */
+
+/* Zeroed, page-aligned memory that peers of the same host can map (shm): data sent from there is
+ * not copied. Local. Free with kolo_release(), after the operations on it; it may outlive the
+ * communicator. */
+KOLO_C_API kolo_result kolo_allocate(kolo_communicator* communicator, size_t bytes, void** memory);
+KOLO_C_API void kolo_release(void* memory);
+
+/* First element and number of elements of chunk `rank` of `count` elements in `size` chunks. */
+KOLO_C_API size_t kolo_chunk_begin(size_t count, int size, int rank);
+KOLO_C_API size_t kolo_chunk_count(size_t count, int size, int rank);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,112 @@
+/* Names, choices, costs and traffic of a communicator of the C interface.
+ *
+ * Strings live until the thread's next call of the same function.
+ */
+#pragma once
+
+#include "kolo.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+KOLO_C_API const char* kolo_name(const kolo_communicator* communicator);
+KOLO_C_API const char* kolo_transport_name(const kolo_communicator* communicator);
+/* The carrier below the transport: libfabric's provider, UCX's transports; else empty. */
+KOLO_C_API const char* kolo_carrier(const kolo_communicator* communicator);
+KOLO_C_API int64_t kolo_timeout_ms(const kolo_communicator* communicator);
+/* The rank of the job that is `rank` of this communicator; they differ in groups. */
+KOLO_C_API kolo_result kolo_job_rank(const kolo_communicator* communicator, int rank,
+                                     int* job_rank);
+/* hosts[r]: number of rank r's host, in the order of their first ranks. Room for all ranks. */
+KOLO_C_API kolo_result kolo_hosts(const kolo_communicator* communicator, int* hosts);
+
+typedef enum kolo_collective {
+  KOLO_COLLECTIVE_ALL_REDUCE = 0,
+  KOLO_COLLECTIVE_REDUCE_SCATTER = 1,
+  KOLO_COLLECTIVE_ALL_GATHER = 2,
+  KOLO_COLLECTIVE_BROADCAST = 3,
+  KOLO_COLLECTIVE_BARRIER = 4,
+  KOLO_COLLECTIVE_PUSH_PULL = 5,
+  KOLO_COLLECTIVE_PUSH = 6,
+  KOLO_COLLECTIVE_PULL = 7,
+  KOLO_COLLECTIVE_REDUCE = 8,
+  KOLO_COLLECTIVE_GATHER = 9,
+  KOLO_COLLECTIVE_SCATTER = 10,
+  KOLO_COLLECTIVE_ALL_TO_ALL = 11,
+  KOLO_COLLECTIVE_SCAN = 12,
+  KOLO_COLLECTIVE_EXCLUSIVE_SCAN = 13,
+  KOLO_COLLECTIVE_MESSAGE = 14,
+  KOLO_COLLECTIVE_RANGE = 0x7fffffff
+} kolo_collective;
+
+/* Name of the algorithm number `index` of the collective; null if there are fewer. */
+KOLO_C_API const char* kolo_algorithm_name(kolo_collective collective, size_t index);
+
+typedef struct kolo_prediction {
+  const char* algorithm;
+  double time_us;  /* from the simulator with this job's costs; 0: the only candidate */
+  int is_chosen;   /* for calls that name no algorithm */
+  int is_by_table; /* the choice of a measured table */
+} kolo_prediction;
+
+/* The candidates for a call that names no algorithm. `bytes`: all its data. Fills in at most `room`
+ * predictions; *count is their whole number. */
+KOLO_C_API kolo_result kolo_predict(const kolo_communicator* communicator,
+                                    kolo_collective collective, size_t bytes, kolo_type type,
+                                    kolo_op op, kolo_prediction* predictions, size_t room,
+                                    size_t* count);
+
+/* Measured costs in microseconds, and microseconds per byte (collectives/costs.h). */
+typedef struct kolo_link_costs {
+  double latency_us, send_us, receive_us, next_us, send_us_per_byte, receive_us_per_byte;
+} kolo_link_costs;
+typedef struct kolo_costs {
+  kolo_link_costs local;  /* between ranks of one host */
+  kolo_link_costs remote; /* between hosts */
+  double overhead_us, copy_us_per_byte, reduce_us_per_byte, switch_us;
+  int cores; /* per host; 0: one per rank */
+} kolo_costs;
+KOLO_C_API kolo_result kolo_measured_costs(const kolo_communicator* communicator,
+                                           kolo_costs* costs);
+
+/* Set `size` before the call; fields that a shorter struct lacks are not written. */
+typedef struct kolo_statistics {
+  size_t size;
+  uint64_t payload_bytes_sent, payload_bytes_received;
+  uint64_t header_bytes_sent;
+  uint64_t bytes_sent_to_other_hosts; /* payload and headers */
+  uint64_t operations;
+} kolo_statistics;
+KOLO_C_API kolo_result kolo_get_statistics(const kolo_communicator* communicator,
+                                           kolo_statistics* statistics);
+
+/* Traffic with one peer, and how this rank waited for it. */
+typedef struct kolo_peer_statistics {
+  size_t size;
+  uint64_t bytes_sent, bytes_received, segments_sent, segments_received;
+  uint64_t system_calls, connections;
+  uint64_t waits, spins, yields, sleeps;
+  uint64_t waited_ns;
+  const char* transport; /* that joins the two ranks; empty for this rank itself */
+  const char* address;   /* of the peer, that the connection uses */
+} kolo_peer_statistics;
+KOLO_C_API kolo_result kolo_get_peer_statistics(const kolo_communicator* communicator, int peer,
+                                                kolo_peer_statistics* statistics);
+
+/* Sum over all steps of one kind; needs kolo_options.profile. Times in microseconds. */
+typedef struct kolo_step_profile {
+  const char* kind; /* "send", "receive", "reduce", ... */
+  uint64_t steps;   /* segments */
+  uint64_t bytes;
+  double worked_us, waited_us;
+} kolo_step_profile;
+KOLO_C_API kolo_result kolo_get_step_profile(const kolo_communicator* communicator,
+                                             kolo_step_profile* rows, size_t room, size_t* count);
+
+/* Writes the timeline (kolo_options.timeline) and the trace (KOLO_TRACE) now. */
+KOLO_C_API kolo_result kolo_write_records(kolo_communicator* communicator);
+
+#ifdef __cplusplus
+}
+#endif

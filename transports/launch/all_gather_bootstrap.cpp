@@ -1,0 +1,88 @@
+// Bootstrap by an all-gather of the caller: rank 0 serves the store and tells all ranks where.
+//
+// The exchanged record has a fixed length. Rank 0's text is the place of the store, or an error.
+#include <fmt/format.h>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "transports/base/check.h"
+#include "transports/bootstrap.h"
+#include "transports/error.h"
+#include "transports/launch/announcement.h"
+
+namespace kolo {
+
+namespace {
+
+constexpr std::string_view kFailed = "failed: ";
+
+using Record = std::array<char, 2048>;
+
+struct Served {
+  std::shared_ptr<TcpStoreServer> server;
+  std::string text;
+};
+
+// An error is a text too: all ranks must come to the all-gather, and be told.
+Served serve(int size) {
+  try {
+    const std::string job = launch::random_name();
+    auto server = std::make_shared<TcpStoreServer>("", std::uint16_t{0}, size, job);
+    StorePlaces at = launch::places_of_this_host(server->port(), false);
+    at.job = job;
+    std::string text = launch::to_text(at);
+    while (text.size() >= sizeof(Record)) text.resize(text.rfind(','));
+    return {std::move(server), std::move(text)};
+  } catch (const std::exception& error) {
+    return {nullptr, std::string(kFailed) + error.what()};
+  }
+}
+
+Record record_of(std::string_view text) {
+  Record record{};
+  std::memcpy(record.data(), text.data(), std::min(text.size(), record.size() - 1));
+  return record;
+}
+
+std::string exchanged(int rank, int size, const AllGather& all_gather, std::string_view text) {
+  const Record mine = record_of(rank == 0 ? text : std::string_view());
+  std::vector<Record> all(static_cast<std::size_t>(size));
+  all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  all.front().back() = '\0';
+  std::string first = all.front().data();
+  if (first.empty()) {
+    throw std::invalid_argument(
+        "the all-gather of the bootstrap did not deliver rank 0's bytes: `all` must get those of "
+        "all ranks, in the order of ranks");
+  }
+  return first;
+}
+
+}  // namespace
+
+std::shared_ptr<Store> store_by_all_gather(int rank, int size, const AllGather& all_gather,
+                                           Deadline deadline) {
+  check(size >= 1 && rank >= 0 && rank < size,
+        fmt::format("rank {} of {} ranks: expected a rank from 0 to {}", rank, size, size - 1));
+  check(all_gather != nullptr, "the bootstrap needs the function all_gather");
+  Served served = rank == 0 ? serve(size) : Served{};
+  const std::string text = exchanged(rank, size, all_gather, served.text);
+  if (text.starts_with(kFailed)) {
+    throw Error(ErrorCode::kUnavailable, 0,
+                "rank 0: the store of the job cannot be served: " + text.substr(kFailed.size()));
+  }
+  StorePlaces at = launch::parse_places(text);
+  if (rank != 0) return connect_tcp_store(at, deadline, 0);
+  const std::uint16_t port = served.server->port();
+  auto client = connect_tcp_store({{{"127.0.0.1", port}, {"::1", port}}, at.job}, deadline, 0);
+  Store* const store = client.get();
+  return {store, [client = std::move(client), server = std::move(served.server)](Store*) mutable {
+            client.reset();
+            server.reset();
+          }};
+}
+
+}  // namespace kolo
