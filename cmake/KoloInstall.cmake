@@ -1,6 +1,7 @@
 # kolo_install(NAME...)   installs the libraries kolo::NAME, their public headers and the package files for find_package(kolo),
 #                         under <prefix>/lib/cmake/kolo and <prefix>/include/kolo
 #
+# libkolo.so is installed as component "runtime"; all else that a consumer needs is "development", with kolo.pc for pkg-config.
 # A consumer needs none of kolo's build dependencies. The programs kolo-run, kolo-bench, kolo-conformance and kolo-train are
 # installed too (bench/, transports/conformance/ and train/, component "programs"). Tests run from the build folder. Documents
 # that the programs name, such as bench/README.md, are installed under <prefix>/share/doc/kolo with the same paths.
@@ -37,6 +38,14 @@ function(kolo_install)
   if(NOT targets)
     return()
   endif()
+  # libkolo.so of the C interface; its headers are those of kolo::c.
+  install(TARGETS kolo_shared EXPORT koloTargets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+  file(RELATIVE_PATH kolo_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/kolo.pc.in ${PROJECT_BINARY_DIR}/package-files/kolo.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/package-files/kolo.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+  list(APPEND kolo_components kolo)
   set(destination ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
   install(EXPORT koloTargets NAMESPACE kolo:: DESTINATION ${destination} COMPONENT development)
   # find_package also searches beside each bin folder of PATH, so also in this build tree. It does not search this folder.
