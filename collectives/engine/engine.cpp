@@ -102,9 +102,9 @@ void Engine::begin(const std::function<void()>& steps) {
     start_progress_thread();
   } catch (const Error& error) {
     const bool is_of_rank = error.code() == ErrorCode::kSystem;
-    const Error cause =
-        settle({error.code(), error.peer(),
-                is_of_rank ? by_rank(rank_, error.what()) : std::string(error.what())});
+    const Error cause = settle(with_missing_connections(
+        {error.code(), error.peer(),
+         is_of_rank ? by_rank(rank_, error.what()) : std::string(error.what())}));
     leave();
     throw cause;
   } catch (...) {

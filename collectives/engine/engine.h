@@ -252,6 +252,7 @@ class Engine {
   std::vector<int> receive_cycle(int peer, Deadline until) const;
   std::string diagnose_timeout(const Operation& operation, int last, Deadline until) const;
   Error timed_out(const Operation& operation) const;
+  Error with_missing_connections(const Error& error) const;
   Error explain(const Operation* operation, const std::exception_ptr& exception) const;
   Error settle(Error own);
   Error find_cause(const Error& own, int peer);

@@ -10,6 +10,7 @@
 
 #include "collectives/engine/engine.h"
 #include "collectives/engine/failure_text.h"
+#include "collectives/engine/missing_connections.h"
 #include "collectives/engine/wait_graph.h"
 
 namespace kolo {
@@ -99,12 +100,17 @@ Error Engine::timed_out(const Operation& operation) const {
     channel = to.why_unconnected();
     if (channel.empty()) channel = to.under_way();
   }
-  return {
-      ErrorCode::kDeadline, last,
-      fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_, host_,
-                  describe_wait(operation), transport, seconds(operation.timeout),
-                  to_string(header.collective), header.sequence, describe_location(operation),
-                  wait_chain_text(awaited, last), channel, channel.empty() ? "" : "; ", advice)};
+  return with_missing_connections(
+      {ErrorCode::kDeadline, last,
+       fmt::format("rank {} ({}): {} ({}) timed out after {} in {} #{}, {}; {}{}{}{}", rank_, host_,
+                   describe_wait(operation), transport, seconds(operation.timeout),
+                   to_string(header.collective), header.sequence, describe_location(operation),
+                   wait_chain_text(awaited, last), channel, channel.empty() ? "" : "; ", advice)});
+}
+
+Error Engine::with_missing_connections(const Error& error) const {
+  return {error.code(), error.peer(),
+          error.what() + find_missing_connections(*store_, rank_, channels_, error)};
 }
 
 // Makes this rank's error of an exception that was thrown while `operation` ran.
@@ -127,6 +133,7 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
     }
     switch (error.code()) {
       case ErrorCode::kPeerLost:
+        return with_missing_connections({error.code(), error.peer(), error.what() + where()});
       case ErrorCode::kProtocol:
         return {error.code(), error.peer(), error.what() + where()};
       case ErrorCode::kSystem:
@@ -359,7 +366,7 @@ void Engine::publish_awaited_peers(std::span<Operation* const> running) {
     if (!operation->has_published_wait) continue;
     awaited.push_back({awaited_peer(*operation), receives_message(*operation)});
   }
-  publish_wait_edges(*store_, rank_, awaited);
+  publish_wait_edges(*store_, rank_, awaited, channels_);
 }
 
 // Two ranks that both expect to receive wait for each other without exchanging a header. So a rank

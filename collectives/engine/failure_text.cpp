@@ -60,6 +60,7 @@ std::string to_text(std::span<const WaitEdge> awaited) {
 
 std::vector<WaitEdge> wait_edges_from(std::string_view text, int size) {
   std::vector<WaitEdge> awaited;
+  text = text.substr(0, text.find('\n'));
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
     const int rank = leading_number(word);

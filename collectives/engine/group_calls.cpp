@@ -120,7 +120,7 @@ void Engine::compare_group(const GroupCall& mine) {
   for (const int peer : mine.ranks) {
     groups.push_back(store_->ask(group_key(peer)));
     calls.push_back(store_->ask(fmt::format("call/{}", peer)));
-    waits.push_back(store_->ask(fmt::format("awaited/{}", peer)));
+    waits.push_back(ask_for_wait_edges(*store_, peer));
   }
   const Deadline until = wait_graph_deadline(*store_);
   for (const auto& answers : {groups, calls, waits}) {

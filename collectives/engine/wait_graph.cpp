@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/engine/missing_connections.h"
+
 namespace kolo {
 namespace {
 
@@ -16,12 +18,18 @@ std::string awaited_key(int rank) { return fmt::format("awaited/{}", rank); }
 
 }  // namespace
 
-void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited) {
-  store.note(awaited_key(rank), to_text(awaited));
+void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited,
+                        std::span<Channel* const> channels) {
+  const std::string missing = awaited.empty() ? "" : missing_connections_of(channels);
+  store.note(awaited_key(rank), to_text(awaited) + (missing.empty() ? "" : "\n" + missing));
+}
+
+std::shared_ptr<const Store::Answer> ask_for_wait_edges(Store& store, int peer) {
+  return store.ask(awaited_key(peer));
 }
 
 std::optional<std::string> fetch_wait_edges(Store& store, int peer, Deadline until) {
-  const auto answer = store.ask(awaited_key(peer));
+  const auto answer = ask_for_wait_edges(store, peer);
   return wait_for_answers(store, {&answer, 1}, until) ? answer->value : std::nullopt;
 }
 

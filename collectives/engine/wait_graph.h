@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,10 +20,16 @@ namespace kolo {
 // A rank publishes a wait that is longer than this.
 inline constexpr std::chrono::seconds kPublishWaitsAfter{1};
 
-// Replaces the published ranks that `rank` waits for; empty: none. Does not wait for the store.
-void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited);
+// Replaces the published ranks that `rank` waits for; empty: none. With them go the connections
+// that `channels` could not make (missing_connections.h). Does not wait for the store.
+void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited,
+                        std::span<Channel* const> channels = {});
 
-// The text that `peer` has published; nullopt if the store does not answer in time.
+// The text that `peer` has published: a line of wait edges, then the rows of its missing
+// connections.
+std::shared_ptr<const Store::Answer> ask_for_wait_edges(Store& store, int peer);
+
+// The same; nullopt if the store does not answer in time.
 std::optional<std::string> fetch_wait_edges(Store& store, int peer, Deadline until);
 
 // Time limit for the store's answers after a timeout. A store that is known to be silent gets none.

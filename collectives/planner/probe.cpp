@@ -228,7 +228,7 @@ class Pair {
 
 // Publishes the rank that this rank has waited long for; empty: no wait.
 void publish_probe_wait(Probing& request, std::span<const WaitEdge> awaited) {
-  publish_wait_edges(*request.store, request.rank, awaited);
+  publish_wait_edges(*request.store, request.rank, awaited, request.channels);
   request.has_published_wait = !awaited.empty();
   request.next_wait_report = Clock::now() + kPublishWaitsAfter;
 }

@@ -12,6 +12,7 @@
 #include "collectives/algorithms/algorithm_table.h"
 #include "collectives/engine/failure_text.h"
 #include "collectives/engine/group_calls.h"
+#include "collectives/engine/missing_connections.h"
 #include "collectives/executor/call_header.h"
 #include "collectives/planner/costs_text.h"
 #include "collectives/planner/tuning.h"
@@ -99,7 +100,9 @@ void take_failure(const std::string& text) {
 
 void take_awaited(Input& input) {
   const int size = input.number<std::uint8_t>();
-  const auto awaited = wait_edges_from(input.take_all(), size);
+  const std::string published(input.take_all());
+  require(missing_connections_table(std::array{published}).size() < 4096, "a table is short");
+  const auto awaited = wait_edges_from(published, size);
   for (const WaitEdge& one : awaited)
     require(one.rank >= 0 && one.rank < size, "the awaited peer is a rank of the job");
   const std::string text = to_text(awaited);

@@ -35,10 +35,10 @@ TcpChannel::TcpChannel(Listener& listener, int peer, std::size_t segment_bytes,
 }
 
 std::string TcpChannel::why_unconnected() const {
-  if (!is_connected()) return listener_.why_unconnected(peer_);
-  if (is_dead() || !is_more_announced()) return "";
+  if (!is_connected() || is_dead()) return listener_.why_unconnected(peer_);
+  if (!is_more_announced()) return "";
   return fmt::format(
-      "rank {} at {} has sent data on another tcp connection, which has not arrived: check for a "
+      "rank {} at {} has sent data on another tcp connection, which has not arrived; check for a "
       "firewall between the hosts",
       peer_, listener_.address_of(peer_).address());
 }

@@ -173,7 +173,7 @@ void Listener::look(bool is_waited_for) {
       start(calls_[i]);
     if (!calls_[i].is_done && calls_[i].socket.is_open()) advance(calls_[i]);
   }
-  std::erase_if(calls_, [](const Call& call) { return call.is_done; });
+  std::erase_if(calls_, [](const Call& call) { return call.is_done && !call.has_given_up; });
   std::erase_if(wakes_, [&](const auto time) { return time <= now; });
   set_alarm();
 }
@@ -326,7 +326,7 @@ void Listener::end_round(Call& call) {
   if (!is_near && now - call.refused_since < settings_.on_its_way) return;
   hear_all();  // the peer may have connected before it ended
   if (call.is_done || has_left_some_) return;
-  call.is_done = true;
+  call.is_done = call.has_given_up = true;
   owners_[static_cast<std::size_t>(call.peer)]->cannot_connect(
       is_near ? "no process listens there any more: its process has ended, look at its last output"
               : "the connection is refused: its process has ended (look at its last output), or a "
@@ -350,7 +350,8 @@ void Listener::prepare(const posix::Descriptor& socket, int peer) const {
 
 std::string Listener::why_unconnected(int peer) const {
   for (const Call& call : calls_) {
-    if (call.peer != peer || call.is_done) continue;
+    const bool is_missing = !call.is_done || call.has_given_up;
+    if (call.peer != peer || call.lane > 0 || !is_missing) continue;
     std::vector<std::string> tried;
     const auto& addresses = addresses_[static_cast<std::size_t>(peer)];
     for (std::size_t i = 0; i < addresses.size(); ++i) {
@@ -359,7 +360,7 @@ std::string Listener::why_unconnected(int peer) const {
                                   call.why[i].empty() ? "no answer yet" : call.why[i]));
     }
     return fmt::format(
-        "no tcp connection to rank {} was made, at {}: check for a firewall between the hosts, or "
+        "no tcp connection to rank {} was made, at {}; check for a firewall between the hosts, or "
         "set KOLO_TCP_HOST and KOLO_TCP_PORTS to an address and ports that can be reached",
         peer, fmt::join(tried, ", "));
   }

@@ -60,6 +60,10 @@ class Host:
     def ip(self, *words):
         ip("-n", self.name, *words)
 
+    def filter(self, *words):
+        """A rule of the firewall, as for iptables."""
+        subprocess.run(["nsenter", f"--net=/run/netns/{self.name}", "iptables", *words], check=True)
+
     def start(self, command, **environment):
         """A process on this host; its output and errors are one text."""
         words = [*words_to_enter(self.name, self.folder.name, self.hostname), *map(str, command)]

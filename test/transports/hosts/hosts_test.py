@@ -4,6 +4,7 @@
   hosts_test.py SUM_IN_PROCESSES [test...]
 """
 
+import shutil
 import sys
 import time
 import unittest
@@ -165,6 +166,25 @@ class Addresses(OnHosts):
             self.assertIn("no tcp connection to rank", output)
             self.assertIn("10.9.0.", output)
             self.assertIn("firewall", output)
+
+    @unittest.skipUnless(shutil.which("iptables"), "needs iptables")
+    def test_every_message_has_all_pairs_that_cannot_connect_and_the_reasons(self):
+        hosts = [self.network.host(f"host{number}") for number in range(1, 5)]
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"10.9.0.{number}/24")
+        for number in (1, 2, 4):
+            hosts[2].ip("route", "add", "unreachable", f"10.9.0.{number}")
+        hosts[2].filter("-A", "INPUT", "-i", "eth0", "-j", "DROP")
+        hosts[3].filter("-A", "INPUT", "-i", "eth0", "-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset")
+        ranks = self.start(hosts, KOLO_STORE=self.file_store(), KOLO_TIMEOUT_MS="20000")
+        tables = []
+        for code, output in end_all(ranks):
+            self.assertNotEqual(code, 0)
+            self.assertRegex(output, r"\n  rank [01]: no tcp connection to rank 2 was made, at 10.9.0.3:\d+ \(no answer yet\)\n")
+            self.assertRegex(output, r"\n  rank 2: no tcp connection to rank \d was made, at 10.9.0.\d:\d+ \(No route to host\)\n")
+            self.assertRegex(output, r"\n  rank [01]: no tcp connection to rank 3 was made, at 10.9.0.4:\d+ \(Connection refused\)\n")
+            tables.append(output[output.index("missing connections:") :])
+        self.assertEqual(len(set(tables)), 1, tables)
 
 
 if __name__ == "__main__":

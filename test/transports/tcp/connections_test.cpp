@@ -164,6 +164,7 @@ TEST_CASE("the error for an unreachable rank gives the reason and the possible c
              ContainsSubstring("rank 1: cannot connect to rank 0 at " + address + " (tcp)") &&
                  ContainsSubstring("refused") && ContainsSubstring("has ended") &&
                  ContainsSubstring("a firewall refuses") && ContainsSubstring("KOLO_TCP_PORTS"));
+  CHECK_THAT(channel.why_unconnected(), ContainsSubstring(address + " (Connection refused)"));
 }
 
 TEST_CASE("the error for a refused connection on the same host says that the rank has ended") {
