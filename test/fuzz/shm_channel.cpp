@@ -29,6 +29,7 @@ constexpr int kPeer = 1;
 class NoListener final : public shm::Connector {
  public:
   void connect(shm::ShmChannel&, bool) override {}
+  std::string why_kept_out() const override { return ""; }
 };
 
 class Pair {

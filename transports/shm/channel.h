@@ -57,6 +57,9 @@ class Connector {
   // much as possible now and goes on in later calls of progress().
   virtual void connect(ShmChannel& channel, bool is_sending) = 0;
 
+  // For messages: why peers that connect are kept waiting; else empty.
+  virtual std::string why_kept_out() const = 0;
+
   // Control and frame that channels read before they have their peer's region.
   NoPeer& nobody() { return nobody_; }
 

@@ -182,7 +182,9 @@ void ShmChannel::count_connections() {
 }
 
 std::string ShmChannel::why_unconnected() const {
-  if (is_attached() || !has_socket()) return "";
+  if (is_attached()) return "";
+  std::string why = connector_.why_kept_out();
+  if (!why.empty() || !has_socket()) return why;
   return fmt::format("{} has not answered the hello over shm yet", pair_.peer_name);
 }
 

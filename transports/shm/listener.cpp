@@ -25,6 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kRetryEvery = 1ms;
 constexpr int kRegions = 2;  // descriptors per peer: its region and this rank's
+constexpr const char* kAnyPeer = "a peer";
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {
@@ -46,6 +47,13 @@ Hello hello_for(int rank, const EndpointAddress& called) {
   hello.rank = rank;
   std::copy(called.ticket, called.ticket + 2, hello.ticket);
   return hello;
+}
+
+std::string no_descriptor(const std::string& peer, const std::string& why) {
+  return fmt::format(
+      "no file descriptor is left to share memory with {} ({}); algorithms that connect fewer "
+      "pairs of ranks, such as ring and trees, need fewer",
+      peer, why);
 }
 
 }  // namespace
@@ -214,7 +222,13 @@ void Listener::accept_all() {
 void Listener::require_room() const {
   const std::string& why = pending_connections_.why_kept_out();
   if (why.empty() || !is_waited_for()) return;
-  throw Error(ErrorCode::kUnavailable, kNoPeer, no_descriptor("a peer", why));
+  throw_exhausted(kNoPeer, kAnyPeer, why);
+}
+
+std::string Listener::why_kept_out() const {
+  const std::string& why = pending_connections_.why_kept_out();
+  if (!why.empty()) return no_descriptor(kAnyPeer, why);
+  return lacks_room_ ? no_descriptor(kAnyPeer, posix::error_text(EMFILE)) : "";
 }
 
 // True if a channel of this rank waits for its peer.
@@ -256,6 +270,7 @@ void Listener::take(ShmChannel& channel, posix::Descriptor socket) {
 
 void Listener::make_calls(bool is_hurried) {
   const auto now = Clock::now();
+  lacks_room_ = false;
   for (Call& call : calls_) {
     ShmChannel& channel = *call.channel;
     hear_answer(call);
@@ -290,8 +305,7 @@ std::optional<posix::Descriptor> Listener::reach(ShmChannel& channel) {
         return std::nullopt;
       }
       if (!pending_connections_.drop_oldest_silent()) {
-        throw Error(ErrorCode::kUnavailable, channel.peer(),
-                    no_descriptor(name_of(channel.peer()), error.what()));
+        throw_exhausted(channel.peer(), name_of(channel.peer()), error.what());
       }
     }
   }
@@ -311,9 +325,9 @@ void Listener::hear_answer(const Call& call) {
   ShmChannel& channel = *call.channel;
   if (channel.is_attached() || channel.is_dead() || !channel.has_socket()) return;
   if (!posix::has_room_beside(channel.socket(), kRegions)) {
+    lacks_room_ = true;
     if (!call.is_receiving) return;
-    throw Error(ErrorCode::kUnavailable, channel.peer(),
-                no_descriptor(name_of(channel.peer()), posix::error_text(EMFILE)));
+    throw_exhausted(channel.peer(), name_of(channel.peer()), posix::error_text(EMFILE));
   }
   Hello hello;
   auto message = channel.hear_first(writable_bytes_of(hello));
@@ -335,11 +349,10 @@ bool Listener::say_hello(ShmChannel& channel, const posix::Descriptor& socket,
   return posix::send_message(socket.get(), bytes_of(hello_for(rank_, called)), channel.share());
 }
 
-std::string Listener::no_descriptor(const std::string& peer, const std::string& why) const {
-  return fmt::format(
-      "rank {}: no file descriptor is left to share memory with {} ({}); algorithms that connect "
-      "fewer pairs of ranks, such as ring and trees, need fewer",
-      rank_, peer, why);
+void Listener::throw_exhausted(int peer, const std::string& peer_name,
+                               const std::string& why) const {
+  throw Error(ErrorCode::kUnavailable, peer,
+              fmt::format("rank {}: {}", rank_, no_descriptor(peer_name, why)));
 }
 
 }  // namespace kolo::shm

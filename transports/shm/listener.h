@@ -50,6 +50,7 @@ class Listener final : public Connector {
   void let(int peer, ShmChannel& channel) { channels_[index_of(peer)] = &channel; }
 
   void connect(ShmChannel& channel, bool is_sending) override;
+  std::string why_kept_out() const override;
 
   // Accepts new connections and makes the connections that are due. Error kUnavailable if
   // descriptors run out while a channel of this rank waits for its peer.
@@ -102,7 +103,8 @@ class Listener final : public Connector {
   bool is_waited_for() const;
   bool say_hello(ShmChannel& channel, const posix::Descriptor& socket,
                  const EndpointAddress& called) const;
-  std::string no_descriptor(const std::string& peer, const std::string& why) const;
+  [[noreturn]] void throw_exhausted(int peer, const std::string& peer_name,
+                                    const std::string& why) const;
 
   const int rank_;
   const int size_;
@@ -115,6 +117,7 @@ class Listener final : public Connector {
   posix::PendingConnections pending_connections_;
   std::vector<Call> calls_;  // of channels that wait for their peer's region
   bool has_news_ = false;    // since the last hurry()
+  bool lacks_room_ = false;  // for the region that came with an answer
 };
 
 }  // namespace kolo::shm

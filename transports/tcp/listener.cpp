@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -22,6 +21,7 @@ constexpr std::size_t kMostUnknownClients = 64;
 constexpr std::size_t kMostAccepted = 64;  // in one look()
 constexpr auto kBacklogWaits = 1ms;
 constexpr auto kRetryEvery = 50ms;
+constexpr int kHelloTimePart = 20;
 
 constexpr const char* kOtherProgram =
     "closed the connection before its hello: another program may have its port";
@@ -145,7 +145,7 @@ void Listener::call_again(int peer) {
 }
 
 void Listener::wake_at(Clock::time_point time) {
-  wakes_.push_back(time);
+  if (std::ranges::find(wakes_, time) == wakes_.end()) wakes_.push_back(time);
   set_alarm();
 }
 
@@ -193,6 +193,7 @@ void Listener::hear_all() {
 //
 // Accepts at most kMostAccepted connections, so that other work goes on; the rest waits.
 void Listener::accept_some() {
+  why_kept_out_.clear();
   for (std::size_t accepted = 0;; ++accepted) {
     has_left_some_ = accepted == kMostAccepted;
     if (has_left_some_) return wake_at(Clock::now() + kBacklogWaits);
@@ -207,10 +208,13 @@ void Listener::accept_some() {
     } else if (!is_exhausted(errno)) {
       return;
     } else if (!unknown_clients_.empty()) {
+      has_left_some_ = Clock::now() < oldest_may_be_dropped();
+      if (has_left_some_) return wake_at(oldest_may_be_dropped());
       drop_oldest();  // frees the descriptor of a silent connection
     } else if (is_waited_for_ || is_calling()) {
       throw_exhausted(errno);
     } else {
+      why_kept_out_ = exhausted_text(errno);
       return;  // no channel of this rank waits for a connection; a later look() retries
     }
   }
@@ -227,6 +231,10 @@ bool Listener::is_calling() const {
 }
 
 // True if the connection is finished: its hello is complete, or it is broken.
+Clock::time_point Listener::oldest_may_be_dropped() const {
+  return unknown_clients_.front().since + settings_.hello_timeout / kHelloTimePart;
+}
+
 bool Listener::hear(UnknownClient& unknown_client) {
   const auto state = unknown_client.hello.read(unknown_client.socket);
   if (state == HelloReader::State::kComplete) greet(unknown_client);
@@ -260,6 +268,8 @@ void Listener::start(Call& call) {
   };
   call.socket = connect();
   while (!call.socket.is_open() && is_exhausted(errno) && !unknown_clients_.empty()) {
+    call.next_try = oldest_may_be_dropped();
+    if (call.started < call.next_try) return;
     drop_oldest();  // frees the descriptor of a silent connection
     call.socket = connect();
   }
@@ -364,7 +374,7 @@ std::string Listener::why_unconnected(int peer) const {
         "set KOLO_TCP_HOST and KOLO_TCP_PORTS to an address and ports that can be reached",
         peer, fmt::join(tried, ", "));
   }
-  return "";
+  return why_kept_out_;
 }
 
 void Listener::close() noexcept {
@@ -373,14 +383,16 @@ void Listener::close() noexcept {
   calls_.clear();
 }
 
+std::string Listener::exhausted_text(int error) const {
+  return fmt::format(
+      "no file descriptor is left for a tcp connection ({}); algorithms that connect fewer pairs "
+      "of ranks, such as ring and trees, need fewer",
+      posix::error_text(error));
+}
+
 void Listener::throw_exhausted(int error) const {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
   throw Error(ErrorCode::kUnavailable, kNoPeer,
-              fmt::format("rank {}: no file descriptor is left for a tcp connection ({}; this "
-                          "process may have {}): raise the limit (ulimit -n), or choose algorithms "
-                          "that connect fewer pairs of ranks, such as ring and trees",
-                          rank_, posix::error_text(error), limit.rlim_cur));
+              fmt::format("rank {}: {}", rank_, exhausted_text(error)));
 }
 
 }  // namespace kolo::tcp

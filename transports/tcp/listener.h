@@ -6,8 +6,9 @@
 // counts as ended once all its reachable addresses refuse.
 //
 // A connection without a valid hello within hello_timeout is dropped; if too many of them wait, the
-// oldest is dropped. Both ranks of a pair may connect at once: the channel handles the two
-// connections.
+// oldest is dropped. If descriptors run out, the oldest is dropped once it has been silent for a
+// twentieth of that time: a rank says its hello at once, and may have sent data behind it. Both
+// ranks of a pair may connect at once: the channel handles the two connections.
 //
 // A peer may have several addresses. They are tried in turn, each for kAddressTakes at most; the
 // one that led to a connection is tried first from then on. The token in the hello makes it safe to
@@ -85,7 +86,8 @@ class Listener {
   std::chrono::milliseconds on_its_way() const { return settings_.on_its_way; }
   int rank() const { return rank_; }
 
-  // For messages: the known reason why the connection to `peer` is not made yet; else empty.
+  // For messages: the known reason why the connection to `peer` is not made yet; else empty. Peers
+  // that connect while descriptors are short are not known, so the reason is that of all peers.
   std::string why_unconnected(int peer) const;
 
   // Stops listening and connecting.
@@ -119,6 +121,7 @@ class Listener {
   void hear_all();
   void accept_some();
   void drop_oldest();
+  Clock::time_point oldest_may_be_dropped() const;
   bool is_calling() const;
   bool hear(UnknownClient& stranger);
   void greet(UnknownClient& stranger);
@@ -131,6 +134,7 @@ class Listener {
     return addresses_[static_cast<std::size_t>(peer)].size();
   }
   void prepare(const posix::Descriptor& socket, int peer) const;
+  std::string exhausted_text(int error) const;
   [[noreturn]] void throw_exhausted(int error) const;
 
   const int rank_;
@@ -143,6 +147,7 @@ class Listener {
   std::vector<Clock::time_point> wakes_;
   bool is_waited_for_ = false;
   bool has_left_some_ = false;  // connections left to accept in the next look()
+  std::string why_kept_out_;    // of connections that found no descriptor in the last look()
   std::vector<EndpointAddress> peer_addresses_;
   std::vector<std::vector<posix::Address>> addresses_;  // of each peer
   std::vector<std::size_t> best_;                       // of each peer: the address that works

@@ -74,6 +74,22 @@ TEST_CASE(
   CHECK(receive(*ranks[2], 1) == 9);
 }
 
+TEST_CASE("an idle rank that cannot accept a peer for lack of descriptors knows the reason") {
+  const auto ranks = make_ranks(2);
+  send(*ranks[0], 1, 5);
+  Channel& channel = ranks[1]->channel(0);
+  {
+    const DescriptorLimit none;
+    const auto has_reason = [&] { return !channel.why_unconnected().empty(); };
+    wait_until(*ranks[1], has_reason, "a look at the listener");
+    CHECK_THAT(channel.why_unconnected(),
+               ContainsSubstring("no file descriptor is left to share memory") &&
+                   ContainsSubstring("ulimit -n"));
+  }
+  CHECK(receive(*ranks[1], 0) == 5);
+  CHECK(channel.why_unconnected().empty());
+}
+
 TEST_CASE("silent unknown clients give up their descriptors for a connecting shm rank") {
   const auto store = make_local_store();
   const auto ranks = make_ranks(2, store);

@@ -85,6 +85,9 @@ TEST_CASE(
     settle(*pair.b);
     CHECK_FALSE(is_woken(*pair.b));
     CHECK_FALSE(pair.b->channel(0).is_connected());
+    CHECK_THAT(pair.b->channel(0).why_unconnected(),
+               ContainsSubstring("no file descriptor is left for a tcp connection") &&
+                   ContainsSubstring("ulimit -n"));
   }
   until(*pair.b, [&] { return pair.b->channel(0).is_connected(); });
   Bytes got(10);
@@ -131,6 +134,24 @@ TEST_CASE(
     until(played.transport(), [&] { return played.channel().receive(got); });
   }
   CHECK(got == data);
+}
+
+TEST_CASE("a peer whose hello is under way is not dropped where descriptors run out") {
+  TcpSettings settings;
+  settings.hello_timeout = std::chrono::hours(1);
+  FakePeer played(0, settings);
+  RawConnection peer = played.connect();
+  settle(played.transport());  // it is accepted, and silent
+  const Bytes data = numbered(20);
+  {
+    const DescriptorLimit scarce;
+    REQUIRE(played.channel().send(data));
+    for (int i = 0; i < 1000; ++i) played.transport().progress();
+    CHECK_FALSE(played.channel().is_connected());
+    peer.say(played.hello());
+    until(played.transport(), [&] { return played.channel().is_drained(); });
+  }
+  CHECK(peer.hear(tcp::kHelloBytes + data.size()).substr(tcp::kHelloBytes) == text_of(data));
 }
 
 TEST_CASE("a rank that waits for a lane without a free descriptor reports it") {
