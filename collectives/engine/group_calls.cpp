@@ -32,11 +32,63 @@ bool has_rank(const GroupCall& call, int rank) {
   return std::ranges::find(call.ranks, rank) != call.ranks.end();
 }
 
-Error different_groups(int rank, const GroupCall& mine, int peer, const GroupCall& theirs) {
-  return {ErrorCode::kMismatch, peer,
-          fmt::format("rank {} makes a group of {}, rank {} one of {}: list the same ranks in the "
-                      "same order on all of them, and make groups in the same order",
-                      rank, name_ranks(mine.ranks), peer, name_ranks(theirs.ranks))};
+// A rank that waits in the store for members of the group that it makes.
+struct Maker {
+  int rank = 0;
+  GroupCall call;
+  std::size_t waiting = 0;  // index of a maker that waits for this one
+};
+
+bool has_come(Store& store, const GroupCall& call, std::size_t place) {
+  return store.add(use_key(call.name, place), 0) >= call.use;
+}
+
+// The makers from the first to the one at `last`, each of which waits for the next.
+std::vector<Maker> chain_to(const std::vector<Maker>& found, std::size_t last) {
+  std::vector<Maker> chain;
+  for (; last > 0; last = found[last].waiting) chain.push_back(found[last]);
+  chain.push_back(found.front());
+  std::ranges::reverse(chain);
+  return chain;
+}
+
+// The shortest cycle of ranks that make different groups, each of which waits for the next and the
+// last one for `rank`, which makes `mine` and comes first. Empty: there is none.
+std::vector<Maker> find_cycle(Store& store, int rank, const GroupCall& mine, Deadline until) {
+  std::vector<Maker> found = {{rank, mine}};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Maker maker = found[i];
+    // A rank that has published a group stays there. So if it has not come here after that, it does
+    // not come while the other group waits.
+    std::vector<std::shared_ptr<const Store::Answer>> groups;
+    for (const int peer : maker.call.ranks) groups.push_back(store.ask(group_key(peer)));
+    if (!wait_for_answers(store, groups, until)) return {};
+    for (std::size_t place = 0; place < groups.size(); ++place) {
+      const int peer = maker.call.ranks[place];
+      const bool is_known = std::ranges::find(found, peer, &Maker::rank) != found.end();
+      const auto theirs = group_call_from(groups[place]->value.value_or(""));
+      const bool waits = theirs && theirs->name != maker.call.name;
+      if (peer == rank ? i == 0 : is_known || !waits) continue;
+      if (has_come(store, maker.call, place)) continue;
+      if (peer == rank) return chain_to(found, i);
+      found.push_back({peer, *theirs, i});
+    }
+  }
+  return {};
+}
+
+Error different_groups(const std::vector<Maker>& cycle) {
+  constexpr std::size_t kNamed = 8;
+  std::string text = fmt::format("rank {} makes a group of {}", cycle.front().rank,
+                                 name_ranks(cycle.front().call.ranks));
+  for (std::size_t i = 1; i < std::min(cycle.size(), kNamed); ++i)
+    text += fmt::format(", rank {} one of {}", cycle[i].rank, name_ranks(cycle[i].call.ranks));
+  if (cycle.size() > kNamed) text += fmt::format(", ... ({} groups)", cycle.size());
+  if (cycle.size() > 2) text += ", and each waits for the next one";
+  return {ErrorCode::kMismatch, cycle[1].rank,
+          text +
+              ": list the same ranks in the same order on all of them, and make groups in the "
+              "same order"};
 }
 
 Error group_beside_collective(int group_rank, const GroupCall& group, int rank,
@@ -116,22 +168,20 @@ void Engine::begin_group(GroupCall& mine) {
 // A peer that comes later reads what this rank has published, so each compares only once.
 void Engine::compare_group(const GroupCall& mine) {
   store_->note(group_key(rank_), to_text(mine));
-  std::vector<std::shared_ptr<const Store::Answer>> groups, calls, waits;
+  const Deadline until = wait_graph_deadline(*store_);
+  const std::vector<Maker> cycle = find_cycle(*store_, rank_, mine, until);
+  if (!cycle.empty()) throw settle(different_groups(cycle));
+  std::vector<std::shared_ptr<const Store::Answer>> calls, waits;
   for (const int peer : mine.ranks) {
-    groups.push_back(store_->ask(group_key(peer)));
     calls.push_back(store_->ask(fmt::format("call/{}", peer)));
     waits.push_back(ask_for_wait_edges(*store_, peer));
   }
-  const Deadline until = wait_graph_deadline(*store_);
-  for (const auto& answers : {groups, calls, waits}) {
+  for (const auto& answers : {calls, waits}) {
     if (!wait_for_answers(*store_, answers, until)) return;
   }
   for (std::size_t i = 0; i < mine.ranks.size(); ++i) {
     const int peer = mine.ranks[i];
-    if (peer == rank_ || store_->add(use_key(mine.name, i), 0) >= mine.use) continue;  // has come
-    const auto theirs = group_call_from(groups[i]->value.value_or(""));
-    if (theirs && theirs->name != mine.name && has_rank(*theirs, rank_) && !has_made(*theirs))
-      throw settle(different_groups(rank_, mine, peer, *theirs));
+    if (peer == rank_ || has_come(*store_, mine, i)) continue;
     if (waits[i]->value.value_or("").empty()) continue;
     if (const auto header = late_call(calls[i]->value.value_or(""), mine.sequence))
       throw settle(group_beside_collective(rank_, mine, peer, *header, peer));

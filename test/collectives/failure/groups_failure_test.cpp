@@ -155,8 +155,8 @@ namespace {
 
 using Making = std::function<void(Communicator& world)>;
 
-// Two ranks wait for each other, in different calls; others may wait for them.
-void require_named(const std::vector<Making>& makings, int one, int other,
+// The `named` ranks wait for each other, in different calls; others may wait for them.
+void require_named(const std::vector<Making>& makings, const std::vector<int>& named,
                    const std::string& words) {
   const auto size = static_cast<int>(makings.size());
   const auto outcomes = run_threads(size, [&](int rank, const std::shared_ptr<Store>& store) {
@@ -167,10 +167,10 @@ void require_named(const std::vector<Making>& makings, int one, int other,
   for (const RankOutcome& outcome : outcomes) {
     INFO(outcome.text);
     CHECK(outcome.code == ErrorCode::kMismatch);
-    CHECK((outcome.peer == one || outcome.peer == other));
-    CHECK_THAT(outcome.text, ContainsSubstring("rank " + std::to_string(one)) &&
-                                 ContainsSubstring("rank " + std::to_string(other)) &&
-                                 ContainsSubstring(words));
+    CHECK(std::ranges::find(named, outcome.peer) != named.end());
+    for (const int rank : named)
+      CHECK_THAT(outcome.text, ContainsSubstring("rank " + std::to_string(rank)));
+    CHECK_THAT(outcome.text, ContainsSubstring(words));
   }
 }
 
@@ -183,16 +183,26 @@ Making subset_of(std::vector<int> ranks) {
 TEST_CASE("a split against a duplicate fails before the deadline, and both ranks are named") {
   const Making split = [](Communicator& world) { world.split(0); };
   const Making duplicate = [](Communicator& world) { world.duplicate(); };
-  require_named({split, duplicate}, 0, 1,
+  require_named({split, duplicate}, {0, 1},
                 "makes a group of ranks 0, 1, rank 0 called all_gather #0");
 }
 
 TEST_CASE("subsets that differ between ranks fail before the deadline, and both ranks are named") {
-  require_named({subset_of({0, 1}), subset_of({1, 0})}, 0, 1, "a group of ranks");
+  require_named({subset_of({0, 1}), subset_of({1, 0})}, {0, 1}, "a group of ranks");
   // Rank 3 takes no part, and waits in a barrier for the others.
   require_named(
-      {subset_of({0, 1, 2}), subset_of({0, 1, 2}), subset_of({0, 2}), [](Communicator&) {}}, 0, 2,
+      {subset_of({0, 1, 2}), subset_of({0, 1, 2}), subset_of({0, 2}), [](Communicator&) {}}, {0, 2},
       "ranks 0, 1, 2");
+}
+
+TEST_CASE(
+    "groups that wait for each other in a cycle fail before the deadline, and name all ranks") {
+  require_named({subset_of({0, 1}), subset_of({1, 2}), subset_of({2, 0})}, {0, 1, 2},
+                "each waits for the next one");
+  // Rank 4 waits for a rank of the cycle, and rank 5 takes no part.
+  require_named({subset_of({0, 1}), subset_of({1, 2}), subset_of({2, 3}), subset_of({3, 0}),
+                 subset_of({4, 0}), [](Communicator&) {}},
+                {0, 1, 2, 3}, "each waits for the next one");
 }
 
 TEST_CASE("a rank may be late for a group, and make another one before") {
