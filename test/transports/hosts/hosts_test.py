@@ -167,24 +167,49 @@ class Addresses(OnHosts):
             self.assertIn("10.9.0.", output)
             self.assertIn("firewall", output)
 
-    @unittest.skipUnless(shutil.which("iptables"), "needs iptables")
-    def test_every_message_has_all_pairs_that_cannot_connect_and_the_reasons(self):
-        hosts = [self.network.host(f"host{number}") for number in range(1, 5)]
+    def hosts_on_one_network(self, size):
+        hosts = [self.network.host(f"host{number}") for number in range(1, size + 1)]
         for number, host in enumerate(hosts, 1):
             self.network.join(host, "net1", f"10.9.0.{number}/24")
+        return hosts
+
+    def require_in_all(self, ranks, patterns):
+        """Every rank fails with a table that has lines of all patterns, and with the same table."""
+        tables = set()
+        for code, output in end_all(ranks):
+            self.assertNotEqual(code, 0)
+            for pattern in patterns:
+                self.assertRegex(output, rf"\n  {pattern}\n")
+            tables.add(output[output.index("missing connections:") :])
+        self.assertEqual(len(tables), 1, tables)
+
+    @unittest.skipUnless(shutil.which("iptables"), "needs iptables")
+    def test_every_message_has_all_pairs_that_cannot_connect_and_the_reasons(self):
+        hosts = self.hosts_on_one_network(4)
         for number in (1, 2, 4):
             hosts[2].ip("route", "add", "unreachable", f"10.9.0.{number}")
         hosts[2].filter("-A", "INPUT", "-i", "eth0", "-j", "DROP")
         hosts[3].filter("-A", "INPUT", "-i", "eth0", "-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset")
         ranks = self.start(hosts, KOLO_STORE=self.file_store(), KOLO_TIMEOUT_MS="20000")
-        tables = []
-        for code, output in end_all(ranks):
-            self.assertNotEqual(code, 0)
-            self.assertRegex(output, r"\n  rank [01]: no tcp connection to rank 2 was made, at 10.9.0.3:\d+ \(no answer yet\)\n")
-            self.assertRegex(output, r"\n  rank 2: no tcp connection to rank \d was made, at 10.9.0.\d:\d+ \(No route to host\)\n")
-            self.assertRegex(output, r"\n  rank [01]: no tcp connection to rank 3 was made, at 10.9.0.4:\d+ \(Connection refused\)\n")
-            tables.append(output[output.index("missing connections:") :])
-        self.assertEqual(len(set(tables)), 1, tables)
+        self.require_in_all(
+            ranks,
+            [
+                r"rank [01]: no tcp connection to rank 2 was made, at 10.9.0.3:\d+ \(no answer yet\)",
+                r"rank 2: no tcp connection to rank \d was made, at 10.9.0.\d:\d+ \(No route to host\)",
+                r"rank [01]: no tcp connection to rank 3 was made, at 10.9.0.4:\d+ \(Connection refused\)",
+            ],
+        )
+
+    @unittest.skipUnless(shutil.which("iptables"), "needs iptables")
+    def test_a_timeout_has_all_pairs_that_cannot_connect(self):
+        hosts = self.hosts_on_one_network(3)
+        hosts[2].filter("-A", "INPUT", "-i", "eth0", "-j", "DROP")
+        ranks = self.start(hosts, KOLO_STORE=self.file_store(), KOLO_TIMEOUT_MS="3000")
+        no_answer = r"was made, at 10.9.0.\d:\d+ \(no answer yet\)"
+        self.require_in_all(
+            ranks,
+            [rf"rank [01]: no tcp connection to rank 2 {no_answer}", rf"rank 2: no tcp connection to rank [01] {no_answer}"],
+        )
 
 
 if __name__ == "__main__":
