@@ -67,7 +67,8 @@ void ask_for_rows(Store& store, int rank, std::vector<std::string>& rows, Deadli
       is_complete &= answer.value && !answer.value->empty();
       rows[static_cast<std::size_t>(peer)] = rows_in(answer.value.value_or(""));
     }
-    if (!have_come || !waits_for_all || is_complete || Clock::now() >= until) return;
+    if (!have_come || !waits_for_all || is_complete) return;
+    if (Clock::now() >= until || store.failure()) return;
     std::this_thread::sleep_for(kBetweenQuestions);
   }
 }

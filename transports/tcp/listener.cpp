@@ -230,11 +230,11 @@ bool Listener::is_calling() const {
   return std::any_of(calls_.begin(), calls_.end(), [](const Call& call) { return !call.is_done; });
 }
 
-// True if the connection is finished: its hello is complete, or it is broken.
 Clock::time_point Listener::oldest_may_be_dropped() const {
   return unknown_clients_.front().since + settings_.hello_timeout / kHelloTimePart;
 }
 
+// True if the connection is finished: its hello is complete, or it is broken.
 bool Listener::hear(UnknownClient& unknown_client) {
   const auto state = unknown_client.hello.read(unknown_client.socket);
   if (state == HelloReader::State::kComplete) greet(unknown_client);
@@ -336,7 +336,8 @@ void Listener::end_round(Call& call) {
   if (!is_near && now - call.refused_since < settings_.on_its_way) return;
   hear_all();  // the peer may have connected before it ended
   if (call.is_done || has_left_some_) return;
-  call.is_done = call.has_given_up = true;
+  call.is_done = true;
+  call.has_given_up = !is_near;
   owners_[static_cast<std::size_t>(call.peer)]->cannot_connect(
       is_near ? "no process listens there any more: its process has ended, look at its last output"
               : "the connection is refused: its process has ended (look at its last output), or a "

@@ -114,7 +114,7 @@ class Listener {
     std::vector<std::string> why;       // of each address: the last failure; empty: not known
     Clock::time_point refused_since{};  // all addresses
     bool is_done = false;
-    bool has_given_up = false;  // done, without a connection
+    bool has_given_up = false;  // done, without a connection; the peer may live
   };
 
   void set_alarm();

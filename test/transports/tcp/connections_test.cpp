@@ -175,6 +175,7 @@ TEST_CASE("the error for a refused connection on the same host says that the ran
              ContainsSubstring("cannot connect to rank 0 at ") &&
                  ContainsSubstring("no process listens there any more") &&
                  ContainsSubstring("look at its last output"));
+  CHECK(pair.b->channel(0).why_unconnected().empty());
 }
 
 TEST_CASE("a sleeping rank wakes when it must try a failed connection again") {
