@@ -392,6 +392,8 @@ bool Communicator::progress() {
   return state->progress();
 }
 
+int Communicator::descriptor() { return state().descriptor(); }
+
 // A callback may destroy this.
 void Communicator::abort(std::string_view reason) { std::shared_ptr(held())->abort(reason); }
 

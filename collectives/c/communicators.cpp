@@ -154,6 +154,13 @@ kolo_result kolo_progress(kolo_communicator* communicator, int* is_active) {
   });
 }
 
+kolo_result kolo_descriptor(kolo_communicator* communicator, int* descriptor) {
+  return guarded(last_of(communicator), [&] {
+    if (descriptor == nullptr) refuse("`descriptor` is null: it gets the result");
+    *descriptor = held(communicator).descriptor();
+  });
+}
+
 kolo_result kolo_allocate(kolo_communicator* communicator, size_t bytes, void** memory) {
   return guarded(last_of(communicator), [&] {
     prepare(memory, "memory");

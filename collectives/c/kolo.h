@@ -337,6 +337,12 @@ KOLO_C_API void kolo_work_free(kolo_work* work);
 /* Advances the operations in flight without waiting. *is_active (or null) is 1 if there are any. */
 KOLO_C_API kolo_result kolo_progress(kolo_communicator* communicator, int* is_active);
 
+/* Descriptor to poll for input in an event loop: readable when kolo_progress() has something to do.
+ * Read nothing from it, and do not close it. It lives as long as the communicator. A failure is
+ * returned by kolo_progress(), also if nothing is in flight. KOLO_ERROR_INVALID_ARGUMENT with a
+ * progress thread. */
+KOLO_C_API kolo_result kolo_descriptor(kolo_communicator* communicator, int* descriptor);
+
 /* Fails the job on all ranks, with `reason` as the first cause unless there is one already. */
 KOLO_C_API kolo_result kolo_abort(kolo_communicator* communicator, const char* reason);
 /* The same for a failure that the caller has detected; `peer` is the rank that caused it. */

@@ -31,6 +31,8 @@ bool is_message(const Operation& operation) { return operation.direction != kNoD
 void Engine::drive(const Operation* awaited, Deadline limit, Until until) {
   driver_ = std::this_thread::get_id();
   try {
+    if (event_descriptor_ != nullptr) [[unlikely]]
+      event_descriptor_->disarm();
     Operation* head = first_in_queue();
     has_ended_one_ = false;
     while (head != nullptr || is_following(awaited, until)) {
@@ -192,10 +194,7 @@ Operation* Engine::retire(Operation& operation, const Operation* awaited) {
   std::unique_lock lock(mutex_);
   const std::shared_ptr<Operation> keep = take_out(operation);
   const bool is_awaited = &operation == awaited;
-  if (is_awaited) {
-    has_driver_ = false;
-    driver_ = std::thread::id();
-  }
+  if (is_awaited) give_up_role();
   end(operation, lock);
   return is_awaited ? nullptr : head_;
 }
@@ -219,9 +218,15 @@ void Engine::end(Operation& operation, std::unique_lock<std::mutex>& lock) {
 
 void Engine::release_role() {
   const std::lock_guard lock(mutex_);
+  give_up_role();
+  changed_.notify_all();
+}
+
+// Needs the lock. The event loop arms its descriptor again if operations of other threads remain.
+void Engine::give_up_role() {
   has_driver_ = false;
   driver_ = std::thread::id();
-  changed_.notify_all();
+  if (event_descriptor_ != nullptr && head_ != nullptr) event_descriptor_->ring();
 }
 
 // Wakes a sleeping driver for a message that another thread has just issued: messages run side by

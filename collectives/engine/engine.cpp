@@ -318,6 +318,7 @@ void Engine::put_in_queue(const std::shared_ptr<Operation>& operation) {
   operation->self = operation;
   link(*operation);
   wake_for(*operation);
+  if (event_descriptor_ != nullptr) event_descriptor_->ring();
   changed_.notify_all();
 }
 
@@ -410,17 +411,6 @@ void Engine::await_driver(std::unique_lock<std::mutex>& lock, Deadline limit) {
   changed_.wait_until(lock, std::min(limit, Clock::now() + options_.timeout));
   --waiters_;
   changed_.notify_all();  // the progress thread yields to waiters only
-}
-
-bool Engine::progress() {
-  std::unique_lock lock(mutex_);
-  const bool has_nothing = head_ == nullptr && !has_given_ && !may_replay_;
-  if (has_nothing || has_driver_) return head_ != nullptr || has_given_;
-  has_driver_ = true;
-  lock.unlock();
-  drive(nullptr, kNever, Until::kBlocked);
-  lock.lock();
-  return head_ != nullptr || has_given_;
 }
 
 bool Engine::is_in_flight() {

@@ -41,6 +41,7 @@
 #include "collectives/executor/recorder.h"
 #include "collectives/planner/planner.h"
 #include "collectives/stream/stream_queue.h"
+#include "transports/base/event_descriptor.h"
 #include "transports/base/topology.h"
 #include "transports/base/waiting.h"
 #include "transports/error.h"
@@ -111,6 +112,8 @@ class Engine {
 
   // Advances the queue without blocking; true if anything is still in flight.
   bool progress();
+  // For event loops: see Communicator::descriptor().
+  int descriptor();
 
   void abort(std::string_view reason);
   // The same for a failure that the caller has detected, with the rank of this communicator that
@@ -183,6 +186,10 @@ class Engine {
   void await_driver(std::unique_lock<std::mutex>& lock, Deadline limit);
   void end_job(const Error& own);
   void release_role();
+  void give_up_role();
+  void arm_event_descriptor(std::unique_lock<std::mutex>& lock);
+  bool look_idle(std::unique_lock<std::mutex>& lock);
+  Deadline next_look();
 
   void cache_call(const Call& call, const Operation& operation);
   bool advance_soon(Executor& executor);
@@ -280,6 +287,8 @@ class Engine {
   // Used by the driver only.
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<WaitPolicy> policy_;
+  // Null until descriptor() is called. Set under the lock while no thread drives.
+  std::unique_ptr<EventDescriptor> event_descriptor_;
   std::vector<Channel*> channels_;        // by rank, null for this one
   std::vector<WaitStatistics> waits_;     // by rank; the last one counts waits for no peer
   std::unique_ptr<StreamQueue> streams_;  // null: this rank has no device

@@ -78,7 +78,7 @@ def line_of(text, offset):
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTILINE)
 
 # Headers of transports/ for the upper layers, though not for users: checks, waiting, topology, the device of a rank.
-FOR_THE_FLOORS_ABOVE = {"transports/base/check.h", "transports/base/waiting.h", "transports/base/topology.h", "transports/posix/host/identity.h",
+FOR_THE_FLOORS_ABOVE = {"transports/base/check.h", "transports/base/waiting.h", "transports/base/event_descriptor.h", "transports/base/topology.h", "transports/posix/host/identity.h",
                          "transports/base/copy_words.h", "transports/launch/report_once.h", "transports/base/suggestion.h",
                          "transports/posix/host/streaming_copy.h", "transports/posix/whole_file.h",
                          "transports/cuda/chosen_device.h", "transports/cuda/device.h", "transports/cuda/library.h",
