@@ -20,6 +20,7 @@
 #include "transports/error.h"
 #include "transports/plugin/load.h"
 #include "transports/plugin/transport.h"
+#include "transports/posix/host/rdma.h"
 #include "transports/settings.h"
 #include "transports/store/all_gather.h"
 
@@ -123,14 +124,32 @@ Reach needed_reach(const Topology& placement) {
   return placement.is_one_host ? Reach::kHost : Reach::kNetwork;
 }
 
+bool is_usable(const TransportKind& kind) {
+  return kind.is_for_auto && (kind.why_unusable == nullptr || kind.why_unusable().empty());
+}
+
+// "ucx:InfiniBand ": the transports that can use this host's RDMA ports, with the link layers.
+std::string names_by_rdma(const std::vector<TransportKind>& kinds,
+                          const TransportRequest& request) {
+  const auto links = request.rdma_links ? *request.rdma_links : posix::rdma_links();
+  if (links.empty()) return "";
+  const Settings settings = read_settings();
+  std::string names;
+  for (const auto& kind : kinds) {
+    if (kind.uses_rdma == nullptr || !kind.uses_rdma(settings) || !is_usable(kind)) continue;
+    for (const std::string& link : links) names += fmt::format("{}:{} ", kind.name, link);
+  }
+  return names;
+}
+
 // The names of the transports that this rank can use, separated by blanks. The search ends at one
 // that always works and reaches any host: later ones would not be chosen, and looking for their
 // libraries takes time.
-std::string usable_names(const std::vector<TransportKind>& kinds) {
+std::string usable_names(const std::vector<TransportKind>& kinds, const TransportRequest& request) {
   std::string names = " ";
+  if (needed_reach(*request.topology) == Reach::kNetwork) names += names_by_rdma(kinds, request);
   for (const auto& kind : kinds) {
-    if (kind.is_for_auto && (kind.why_unusable == nullptr || kind.why_unusable().empty()))
-      names += kind.name + " ";
+    if (is_usable(kind)) names += kind.name + " ";
     if (kind.why_unusable == nullptr && kind.reach == Reach::kNetwork) break;
   }
   return names;
@@ -181,6 +200,37 @@ bool has_neighbours(const std::vector<int>& hosts) {
                              [&hosts](int host) { return std::ranges::count(hosts, host) > 1; });
 }
 
+// Whether all ranks have the word in their usable_names().
+bool all_say(const std::vector<std::string>& texts, const std::string& word) {
+  return std::ranges::all_of(texts, [padded = fmt::format(" {} ", word)](const std::string& text) {
+    return text.find(padded) != std::string::npos;
+  });
+}
+
+bool all_have_rdma(const TransportKind& kind, const std::vector<std::string>& texts) {
+  return std::ranges::any_of(posix::kRdmaLinks, [&](std::string_view link) {
+    return all_say(texts, fmt::format("{}:{}", kind.name, link));
+  });
+}
+
+// The best transport that joins all ranks: the first that uses RDMA on all hosts, else the first
+// that all can use; null if there is none. `local`: the best of a shorter reach that can leave out
+// ranks, which may serve beside it.
+const TransportKind* best_of(const std::vector<TransportKind>& kinds, Reach needed,
+                             const std::vector<std::string>& texts, const TransportKind*& local) {
+  const TransportKind* best = nullptr;
+  for (const auto& kind : kinds) {
+    const bool is_usable_by_all = all_say(texts, kind.name);
+    if (kind.reach < needed) {
+      if (local == nullptr && kind.can_leave_out && is_usable_by_all) local = &kind;
+      continue;
+    }
+    if (all_have_rdma(kind, texts)) return &kind;
+    if (best == nullptr && is_usable_by_all) best = &kind;
+  }
+  return best;
+}
+
 Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& request) {
   const Topology& placement = *request.topology;
   const bool has_devices = std::ranges::any_of(
@@ -193,27 +243,20 @@ Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& r
     if (why.empty()) return {kind};
     if (choice.why_staged.empty()) choice.why_staged = why;
   }
-  const auto usable =
-      exchange(*request.store, request.rank, request.size, "usable", usable_names(kinds),
+  const auto texts =
+      exchange(*request.store, request.rank, request.size, "usable", usable_names(kinds, request),
                request.deadline, "say which transports they can use");
   const TransportKind* local = nullptr;  // within each host, if none of its reach joins all
-  for (const auto& kind : kinds) {
-    const std::string word = fmt::format(" {} ", kind.name);
-    const bool all_can = std::all_of(
-        usable.begin(), usable.end(),
-        [&word](const std::string& names) { return names.find(word) != std::string::npos; });
-    if (!all_can) continue;
-    if (kind.reach < needed_reach(placement)) {
-      if (kind.can_leave_out && local == nullptr) local = &kind;
-      continue;
-    }
-    const bool is_mixed = local != nullptr && has_neighbours(placement.hosts);
-    choice.kind = is_mixed ? mixed(*local, kind) : kind;
-    return choice;
+  const TransportKind* best = best_of(kinds, needed_reach(placement), texts, local);
+  if (best == nullptr) {
+    throw Error(
+        ErrorCode::kUnavailable, kNoPeer,
+        fmt::format("rank {}: no transport reaches all {} ranks; this rank has:{}", request.rank,
+                    request.size, texts[static_cast<std::size_t>(request.rank)]));
   }
-  throw Error(ErrorCode::kUnavailable, kNoPeer,
-              fmt::format("rank {}: no transport reaches all {} ranks; this rank has:{}",
-                          request.rank, request.size, usable_names(kinds)));
+  const bool is_mixed = local != nullptr && has_neighbours(placement.hosts);
+  choice.kind = is_mixed ? mixed(*local, *best) : *best;
+  return choice;
 }
 
 // The request of a rank; three lines in the store.

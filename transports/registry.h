@@ -47,6 +47,8 @@ struct TransportRequest {
   std::vector<std::string> devices = {};
   // With this `host_id`; null: make_transport() finds it if it is needed.
   std::shared_ptr<const Topology> topology = nullptr;
+  // Link layers of this host's RDMA ports ("InfiniBand"), for tests; nothing: as the kernel says.
+  std::optional<std::vector<std::string>> rdma_links = {};
   // By rank: whether the transport connects it with this one. Other ranks take part in the making,
   // but may be out of reach. Empty: all.
   std::vector<bool> peers = {};

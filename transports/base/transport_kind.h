@@ -55,6 +55,10 @@ struct TransportKind {
   // Whether "auto" may select it (and asks why_unusable). False: only by name.
   bool is_for_auto = true;
 
+  // Whether it moves data by RDMA where there is hardware for it. If the hosts of all ranks have
+  // it, "auto" prefers this transport to others of its reach. Null: it never does.
+  bool (*uses_rdma)(const Settings& settings) = nullptr;
+
   // Whether it can leave out ranks that are out of its reach (TransportRequest::peers), and so join
   // the ranks of each host beside a transport between hosts.
   bool can_leave_out = false;

@@ -81,6 +81,12 @@ std::vector<std::string> providers_meant(std::string_view asked) {
   return names;
 }
 
+bool may_use_rdma(std::string_view asked) {
+  return !asked.empty() && std::ranges::none_of(kKnownProviders, [asked](const auto& known) {
+    return known.name == asked;
+  });
+}
+
 std::string provider_for(std::string_view asked) {
   for (const auto& name : providers_meant(asked)) {
     if (find_provider(name).info) return name;

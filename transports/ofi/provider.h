@@ -40,6 +40,9 @@ inline constexpr KnownProvider kKnownProviders[] = {
 // Returns the entry of `name`, or defaults for an unknown provider.
 KnownProvider known_provider(std::string_view name);
 
+// Whether the provider of that name may use RDMA hardware: none of kKnownProviders does.
+bool may_use_rdma(std::string_view asked);
+
 // Returns the providers that `asked` may mean, the best first. "tcp" also means "tcp;ofi_rxm", and
 // "" means any that reaches other hosts.
 std::vector<std::string> providers_meant(std::string_view asked);

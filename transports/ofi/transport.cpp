@@ -480,7 +480,14 @@ std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSe
 }
 
 TransportKind ofi_transport() {
-  return {"ofi", Reach::kNetwork, ofi::why_no_library, make, nullptr, ofi::usable_providers};
+  TransportKind kind{"ofi", Reach::kNetwork, ofi::why_no_library,
+                     make,  nullptr,         ofi::usable_providers};
+  // Only "verbs;ofi_rxm" and the like, which have to be named: the providers that ofi takes by
+  // itself go through TCP.
+  kind.uses_rdma = [](const Settings& settings) {
+    return ofi::may_use_rdma(settings.ofi_provider);
+  };
+  return kind;
 }
 
 }  // namespace kolo

@@ -394,6 +394,10 @@ std::unique_ptr<Transport> make_ucx(const TransportRequest& request, const UcxSe
   }
 }
 
-TransportKind ucx_transport() { return {"ucx", Reach::kNetwork, ucx::why_no_library, make}; }
+TransportKind ucx_transport() {
+  TransportKind kind{"ucx", Reach::kNetwork, ucx::why_no_library, make};
+  kind.uses_rdma = [](const Settings&) { return true; };
+  return kind;
+}
 
 }  // namespace kolo

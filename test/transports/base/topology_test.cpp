@@ -120,8 +120,18 @@ TEST_CASE("ranks that do not reach each other are on two machines, whatever thei
 
 namespace {
 
+bool has_ucx() {
+  return std::ranges::any_of(transport_facts(), [](const TransportFact& fact) {
+    return fact.name == "ucx" && fact.why_unusable.empty();
+  });
+}
+
+using Hardware = std::vector<std::string>;
+
 // The transport's name on rank 0 if every rank got one, otherwise the error on rank 0.
-std::string outcome_of(const std::string& transport, const std::vector<std::string>& host_ids) {
+// `links`: by rank, the link layers of its host's RDMA ports.
+std::string outcome_of(const std::string& transport, const std::vector<std::string>& host_ids,
+                       const std::vector<Hardware>& links = {}) {
   const std::shared_ptr<Store> store = make_local_store();
   std::vector<std::string> outcomes(host_ids.size());
   std::vector<std::unique_ptr<Transport>> made(host_ids.size());
@@ -134,6 +144,7 @@ std::string outcome_of(const std::string& transport, const std::vector<std::stri
       request.store = store;
       request.deadline = Clock::now() + std::chrono::seconds(60);
       request.host_id = host_ids[rank];
+      if (!links.empty()) request.rdma_links = links[rank];
       try {
         made[rank] = make_transport(transport, request);
         outcomes[rank] = made[rank]->name();
@@ -154,6 +165,18 @@ TEST_CASE("auto uses the network between hosts that are simulated on one machine
   CHECK(outcome_of("auto", {"red", "blue"}) == "tcp");
   CHECK(outcome_of("auto", {"red", "blue", "red"}) == "shm+tcp");
   CHECK(outcome_of("auto", {"red", "red"}) == "inproc");
+}
+
+TEST_CASE("auto uses UCX between hosts if all of them have RDMA hardware of one kind") {
+  const std::string best = has_ucx() ? "ucx" : "tcp";
+  const Hardware roce = {"Ethernet"};
+  const Hardware infiniband = {"InfiniBand"};
+  CHECK(outcome_of("auto", {"red", "blue"}, {roce, roce}) == best);
+  CHECK(outcome_of("auto", {"red", "blue", "red"}, {roce, {"Ethernet", "InfiniBand"}, roce}) ==
+        "shm+" + best);
+  CHECK(outcome_of("auto", {"red", "blue", "red"}, {roce, {}, roce}) == "shm+tcp");
+  CHECK(outcome_of("auto", {"red", "blue"}, {roce, infiniband}) == "tcp");
+  CHECK(outcome_of("auto", {"red", "red"}, {roce, roce}) == "inproc");
 }
 
 TEST_CASE("two transports are joined by name, one within hosts and one between them") {

@@ -54,6 +54,12 @@ TEST_CASE("tcp means the best variant that the library has, and defaults reach o
   for (const auto& name : providers_meant("")) CHECK_FALSE(known_provider(name).is_within_host);
 }
 
+TEST_CASE("only a provider that is asked for by name may use RDMA hardware") {
+  for (const char* const name : {"", "tcp", "tcp;ofi_rxm", "sockets", "shm"})
+    CHECK_FALSE(may_use_rdma(name));
+  CHECK(may_use_rdma("verbs;ofi_rxm"));
+}
+
 TEST_CASE("shm is refused if its regions do not fit into the free part of /dev/shm") {
   constexpr std::uint64_t kMiB = 1 << 20;
   CHECK(why_no_room("shm", 12, 60 * kMiB).empty());
