@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "transports/posix/host/addresses.h"
 #include "transports/posix/host/identity.h"
 #include "transports/posix/socket.h"
 
@@ -130,7 +131,7 @@ std::vector<std::string> command_for(const HostShare& share, const LaunchRequest
   const bool is_here = is_this_host(share.name);
   // The shell there knows the address from which ssh came. Other remote shells do not tell it.
   const std::string launcher =
-      is_here ? "127.0.0.1" : "${SSH_CONNECTION:-" + posix::host_name() + "}";
+      is_here ? posix::loopback_host() : "${SSH_CONNECTION:-" + posix::host_name() + "}";
   std::string line = fmt::format(
       "cd {} && launcher={} && exec env{} {} --agent \"{},{},{},${{launcher%% *}}\" -n {} --bind "
       "{} "

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "transports/posix/host/addresses.h"
 #include "transports/posix/host/identity.h"
 
 namespace kolo::launch {
@@ -34,7 +35,8 @@ StorePlaces places_at(const std::string& host, std::uint32_t first, std::string 
 }
 
 StorePlaces of_slurm(const Launcher& launcher) {
-  const std::string host = launcher.nodes == 1 ? "127.0.0.1" : first_host(launcher.node_list);
+  const std::string host =
+      launcher.nodes == 1 ? posix::loopback_host() : first_host(launcher.node_list);
   const std::uint32_t port = kLowPort + hash(launcher.job) % (kHighPort - kLowPort);
   return places_at(host, port, "srun " + launcher.job);
 }

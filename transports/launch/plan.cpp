@@ -1,7 +1,6 @@
 #include "transports/launch/plan.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <utility>
@@ -9,29 +8,27 @@
 #include "transports/launch/binding.h"
 #include "transports/launch/hosts.h"
 #include "transports/posix/descriptor.h"
+#include "transports/posix/host/addresses.h"
+#include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
 
 namespace kolo::launch {
 namespace {
 
-// A reserved port: the kernel gives it to no other process. It is bound, but does not listen, so a
-// rank that sets SO_REUSEADDR, as every server does, can bind it.
+// A reserved port of an address of this host: the kernel gives it to no other process. It is bound,
+// but does not listen, so a rank that sets SO_REUSEADDR, as every server does, can bind it.
 class FreePort {
  public:
-  FreePort() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof address;
+  explicit FreePort(const std::string& host) {
+    std::string why;
+    const posix::Address address = posix::resolve(host, 0, why).at(0);
+    socket_ = posix::Descriptor(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     const int yes = 1;
     setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
     if (!socket_.is_open()) posix::throw_system("launcher: socket");
-    if (bind(socket_.get(), generic, length) != 0 ||
-        getsockname(socket_.get(), generic, &length) != 0) {
-      posix::throw_system("launcher: no free port on 127.0.0.1");
-    }
-    port_ = ntohs(address.sin_port);
+    if (bind(socket_.get(), address.get(), address.length()) != 0)
+      posix::throw_system("launcher: no free port on " + host);
+    port_ = posix::local_address(socket_).port();
   }
 
   int port() const { return port_; }
@@ -43,8 +40,9 @@ class FreePort {
 
 // What the ranks of one host have in common.
 struct Services {
-  TcpStoreServer store{"127.0.0.1", 0};
-  FreePort port;
+  std::string host = posix::loopback_host();
+  TcpStoreServer store{host, 0};
+  FreePort port{host};
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -72,9 +70,11 @@ Plan plan_ranks(const LaunchRequest& request, int first, int size, const Variabl
 
 Plan plan_one_host(const LaunchRequest& request) {
   auto services = std::make_shared<Services>();
+  const std::string& host = services->host;
+  const std::string store = posix::host_and_port(host, services->store.port());
   Plan plan = plan_ranks(request, 0, request.ranks,
-                         {{"KOLO_STORE", fmt::format("tcp://127.0.0.1:{}", services->store.port())},
-                          {"MASTER_ADDR", "127.0.0.1"},
+                         {{"KOLO_STORE", "tcp://" + store},
+                          {"MASTER_ADDR", host},
                           {"MASTER_PORT", std::to_string(services->port.port())}});
   plan.services = std::move(services);
   return plan;

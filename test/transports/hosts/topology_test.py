@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Ranks on several hosts take shared memory within a host, and the network between hosts, as kolo-bench topology prints it.
+"""Programs on hosts of their own: kolo-bench topology shows shared memory within a host and the network between hosts, and kolo-run.
 
   topology_test.py KOLO_BENCH [test...]
 """
 
 import sys
 import unittest
+from pathlib import Path
 
 from hosts import Hosts, enter_private_namespaces
 
@@ -51,6 +52,15 @@ class Topology(unittest.TestCase):
         pairs = self.pairs([first, second, second, first])
         self.assertEqual({pair: row[:2] for pair, row in pairs.items() if row[1] == "shm"}, {(0, 3): ("00", "shm"), (1, 2): ("11", "shm")})
         self.assertEqual(pairs[0, 1][2], "10.9.0.2")
+
+    def test_kolo_run_starts_ranks_on_a_host_without_version_4(self):
+        host = self.network.host("host1", "::1 localhost\n")
+        host.ip("address", "delete", "127.0.0.1/8", "dev", "lo")
+        for transport in ("shm", "tcp"):
+            launcher = host.start([Path(BENCH).parent / "kolo-run", "-n", "2", BENCH, "topology"], KOLO_TRANSPORT=transport)
+            output = launcher.communicate(timeout=PATIENCE_S)[0]
+            self.assertEqual(launcher.returncode, 0, output)
+            self.assertIn(f" {transport} ", output)
 
 
 if __name__ == "__main__":

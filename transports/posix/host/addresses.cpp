@@ -85,6 +85,14 @@ std::vector<InterfaceAddress> interface_addresses() {
   return addresses;
 }
 
+std::string loopback_host() {
+  const std::vector<Candidate> candidates = addresses_of_interfaces();
+  const auto has = [&candidates](const char* host) {
+    return std::ranges::find(candidates, host, &Candidate::host) != candidates.end();
+  };
+  return !has("127.0.0.1") && has("::1") ? "::1" : "127.0.0.1";
+}
+
 std::vector<std::string> addresses_for_peers(const std::string& rendezvous_host, bool has_v6) {
   const std::vector<Candidate> candidates = addresses_of_interfaces();
   std::vector<std::string> hosts;

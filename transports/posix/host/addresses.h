@@ -19,6 +19,10 @@ struct InterfaceAddress {
 // Addresses for peers first, in the order below; then loopback addresses.
 std::vector<InterfaceAddress> interface_addresses();
 
+// Address at which processes of this host reach each other: 127.0.0.1, or ::1 where the loopback
+// interface has no IPv4 address.
+std::string loopback_host();
+
 // Numeric addresses of the interfaces that are up, the best first, at most kMostHostAddresses:
 //
 //   1. the local address on the route to `rendezvous_host`, by which the other ranks came
