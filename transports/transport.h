@@ -327,6 +327,11 @@ class Transport {
   virtual bool arm() = 0;
   virtual void disarm() = 0;
 
+  // Whether a peer that this rank waits for runs on the core of the calling thread, which should
+  // yield then. It also publishes that core to the peers. Called in waits of a microsecond or more.
+  // False also if the transport does not know.
+  virtual bool shares_core_with_awaited_peer() { return false; }
+
   // Ends all operations. After it returns nothing touches the caller's memory, and the caller must
   // not touch slots and views. Every call of a channel that moves data or finishes with it (out,
   // in, answers) throws kAborted, with or without a slot, view or answer in hand. send_both and

@@ -52,6 +52,8 @@ class MixedTransport final : public Transport {
     remote_->disarm();
   }
 
+  bool shares_core_with_awaited_peer() override { return local_->shares_core_with_awaited_peer(); }
+
   void quiesce() noexcept override {
     local_->quiesce();
     remote_->quiesce();

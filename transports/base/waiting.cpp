@@ -107,7 +107,7 @@ bool WaitPolicy::pause(Transport& transport, Store& store, Deadline deadline) {
     ::sched_yield();
     if (is_first) count_time(Clock::now() - begin);
   }
-  if (!look_up(store, deadline)) {
+  if (!look_up(transport, store, deadline)) {
     since_ = {};  // the caller's work before its next wait is not preemption
     return false;
   }
@@ -134,7 +134,7 @@ void WaitPolicy::count_time(Clock::duration time) {
   counts().waited_ns += static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
 }
 
-bool WaitPolicy::look_up(Store& store, Deadline deadline) {
+bool WaitPolicy::look_up(Transport& transport, Store& store, Deadline deadline) {
   const auto now = Clock::now();
   if (since_ == Clock::time_point{}) {
     since_ = now;
@@ -148,9 +148,11 @@ bool WaitPolicy::look_up(Store& store, Deadline deadline) {
   }
   looked_ = now;
   looked_pauses_ = pauses_;
-  until_look_ = stride_;
   is_cautious_ = now < cautious_until_;
   is_long_ = now - since_ > (is_cautious_ ? kSelfishWithCaution : kSelfish);
+  if (kind_ == WaitKind::kSpin && !is_long_)
+    is_long_ = is_sharing_ = transport.shares_core_with_awaited_peer();
+  until_look_ = stride_;
   ask_store(store, now);
   return now < deadline;
 }

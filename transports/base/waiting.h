@@ -9,6 +9,10 @@
 //   yield   more ranks than cores          up to Settings::spin, then sleep
 //   block   by Settings::wait              sleep at once
 //
+// Ranks that spin may still share a core: a launcher that binds no ranks leaves them where they
+// began. If the transport knows that the awaited peer runs on this core, the waiter yields at its
+// first look at the clock. Spinning there would cost the 50 us.
+//
 // Preemption: a waiter that returns more than a millisecond late has lost its core to another
 // computing thread, such as an OpenMP thread. If that happens in one of four recent waits, the
 // waiter sleeps where it would yield, or spin for more than 5 us. It does so for 16 times the lost
@@ -56,7 +60,7 @@ class WaitPolicy {
   // call, time between two pauses counts as preemption.
   void moved() {
     pauses_ = 0;
-    until_look_ = stride_;
+    until_look_ = is_sharing_ ? 0 : stride_;
     is_long_ = has_lost_ = false;
     since_ = {};
   }
@@ -85,7 +89,7 @@ class WaitPolicy {
   WaitStatistics& counts() { return counts_ == nullptr ? own_counts_ : *counts_; }
   void count_pause();
   void ask_store(Store& store, Clock::time_point now);
-  bool look_up(Store& store, Deadline deadline);
+  bool look_up(Transport& transport, Store& store, Deadline deadline);
   void count_time(Clock::duration time);
   void notice_loss(Clock::time_point now, Clock::duration away);
   void sleep(Transport& transport, Store& store, Deadline deadline);
@@ -99,6 +103,7 @@ class WaitPolicy {
   unsigned stride_;           // spins from one look at clock and store to the next
   unsigned until_look_ = 0;   // spins left until the next look
   bool is_long_ = false;      // this wait is too long to keep spinning
+  bool is_sharing_ = false;   // at the latest look, the awaited peer ran on this core
   bool has_lost_ = false;     // this wait was preempted
   double loss_rate_ = 0;      // moving average: preempted waits per wait
   bool is_cautious_ = false;  // other threads compute on this core: sleep instead

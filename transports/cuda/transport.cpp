@@ -116,6 +116,7 @@ class CudaTransport final : public Transport {
     return !is_waiting && host_->arm();
   }
   void disarm() override { host_->disarm(); }
+  bool shares_core_with_awaited_peer() override { return host_->shares_core_with_awaited_peer(); }
 
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     return host_->allocate(bytes);

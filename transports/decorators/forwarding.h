@@ -89,6 +89,7 @@ class ForwardingTransport : public Transport {
   int descriptor() const override { return inner_->descriptor(); }
   bool arm() override { return inner_->arm(); }
   void disarm() override { inner_->disarm(); }
+  bool shares_core_with_awaited_peer() override { return inner_->shares_core_with_awaited_peer(); }
   void quiesce() noexcept override { inner_->quiesce(); }
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {
     return inner_->allocate(bytes);

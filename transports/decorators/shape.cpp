@@ -76,6 +76,7 @@ class ShapedTransport final : public Transport, private decorators::ShapingEvent
   }
 
   void disarm() override { inner_->disarm(); }
+  bool shares_core_with_awaited_peer() override { return inner_->shares_core_with_awaited_peer(); }
 
   void quiesce() noexcept override {
     inner_->quiesce();

@@ -408,6 +408,13 @@ void ShmChannel::wake(Event event) {
   ++statistics_.system_calls;
 }
 
+bool ShmChannel::meets_awaited_peer_on(unsigned core) {
+  const std::uint64_t word = std::uint64_t{core} + 1;
+  if (mine_->core.load(std::memory_order_relaxed) != word)
+    mine_->core.store(word, std::memory_order_relaxed);
+  return wanted_ != 0 && theirs_->core.load(std::memory_order_relaxed) == word;
+}
+
 void ShmChannel::announce_sleep(std::uint64_t events) {
   mine_->asleep.exchange(events, std::memory_order_seq_cst);
 }

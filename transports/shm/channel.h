@@ -148,6 +148,10 @@ class ShmChannel final : public Channel {
   // Publishes the segments held back by kMore. The transport removes the channel from its list.
   void flush();
 
+  // Publishes the core on which this rank waits. True if the peer of a call that waits has
+  // published the same one.
+  bool meets_awaited_peer_on(unsigned core);
+
   // Events that this rank waits for: calls that returned "not now" and have not succeeded since.
   std::uint64_t wanted() const { return wanted_; }
 

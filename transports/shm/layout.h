@@ -45,7 +45,7 @@
 namespace kolo::shm {
 
 inline constexpr std::uint64_t kMagic = 0x316d68732d6f6c6b;  // "klo-shm1"
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 
 // Two cache lines: processors prefetch lines in pairs, which causes false sharing.
 inline constexpr std::size_t kApart = 128;
@@ -153,6 +153,7 @@ struct Control {
   alignas(kApart) SharedWord asleep;    // a set of Events; 0: awake
   alignas(kApart) SharedWord closed;    // 1: orderly end, no more data will come
   alignas(kApart) SharedWord reads;     // 1: this side can read the other process's memory
+  alignas(kApart) SharedWord core;      // 1 + the core of this side's latest long wait; 0: unknown
   alignas(kApart) SharedWord times[PublishedTimes::kWords];  // this side's times for reading
 };
 

@@ -1,5 +1,7 @@
 #include "transports/shm/transport.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -109,6 +111,17 @@ class ShmTransport final : public Transport {
       listen(link);
     }
     if (!was_rung) is_look_due_ = true;
+  }
+
+  bool shares_core_with_awaited_peer() override {
+    unsigned core = 0;
+    if (is_quiesced_ || ::getcpu(&core, nullptr) != 0) return false;
+    bool is_shared = false;
+    for (Link& link : links_) {
+      if (link.channel && link.channel->has_region())
+        is_shared |= link.channel->meets_awaited_peer_on(core);
+    }
+    return is_shared;
   }
 
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes) override {

@@ -143,6 +143,33 @@ TEST_CASE("only a spinning policy spins, and it stops often enough to check the 
 
 namespace {
 
+// The awaited peer runs on the core of the waiting rank.
+class OnOneCore final : public decorators::ForwardingTransport<decorators::ForwardingChannel> {
+ public:
+  using ForwardingTransport::ForwardingTransport;
+  bool shares_core_with_awaited_peer() override { return true; }
+};
+
+}  // namespace
+
+TEST_CASE("a spinning rank on the core of its awaited peer yields at its first look at the clock") {
+  auto pair = make_pair_of("inproc", make_local_store());
+  OnOneCore transport(std::move(pair.own));
+  WaitPolicy policy(2, 2, settings_with(WaitKind::kSpin));
+  while (policy.spin()) {
+  }
+  WaitStatistics counts;
+  policy.count_into(counts);
+  for (const std::uint64_t wait : {1U, 2U}) {  // the second one does not spin at all
+    for (int i = 0; i < 2; ++i) REQUIRE(policy.pause(transport, *pair.store, in_seconds(60)));
+    CHECK(counts.yields == wait);
+    CHECK(counts.spins == 0);
+    policy.moved();
+  }
+}
+
+namespace {
+
 // Keeps the thread busy for `time`, as if other threads had taken the core.
 void stay_away(Clock::duration time) {
   const auto end = Clock::now() + time;
