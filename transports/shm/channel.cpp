@@ -57,7 +57,7 @@ std::byte* ShmChannel::reserve(std::size_t bytes) {
 // Uses the held bytes if they are empty, so that nothing is moved at publication. Behind other
 // words the place might not be aligned.
 std::byte* ShmChannel::tiny_place() {
-  return held_.tiny_words == 0 ? held_bytes_.data() : tiny_out_.data();
+  return held_.tiny_words == 0 ? buffers().held.data() : buffers().tiny_out.data();
 }
 
 void ShmChannel::commit(unsigned flags) {
@@ -161,7 +161,8 @@ void ShmChannel::commit_tiny(unsigned flags) {
       held_.tiny_segments == kMostTinySegments) {
     publish(held_);
   }
-  if (is_apart) copy_tiny(held_bytes_.data() + held_.tiny_words * 8, tiny_out_.data(), words);
+  if (is_apart)
+    copy_tiny(buffers().held.data() + held_.tiny_words * 8, buffers().tiny_out.data(), words);
   held_.tiny_words += words;
   ++held_.tiny_segments;
   if ((flags & kMore) == 0) {
@@ -205,7 +206,7 @@ void ShmChannel::publish(const Announcement& announcement, const Offer& offer) {
       announcement.has_slot && !announcement.is_answered && !announcement.is_offered;
   Frame& frame = frames_out_[published_ % kFrames];
   const unsigned words = announcement.tiny_words;
-  copy_tiny(frame.tiny, held_bytes_.data(), words);
+  copy_tiny(frame.tiny, buffers().held.data(), words);
   if (announcement.is_offered) {
     std::memcpy(frame.tiny + words * 8, &offer, sizeof offer);
     last_offer_ = published_ + 1;
@@ -278,11 +279,11 @@ std::byte* ShmChannel::open_next(std::size_t bytes) {
   if (!can_be || bytes > kTinyBytes) fail_length(bytes, left * 8);
   if (open_ != Open::kTiny) {
     const std::byte* tiny = frames_in_[next_frame_ % kFrames].tiny;
-    copy_tiny(tiny_in_.data(), tiny + tiny_word_ * 8, words_of(bytes));
+    copy_tiny(buffers().tiny_in.data(), tiny + tiny_word_ * 8, words_of(bytes));
   }
   open_ = Open::kTiny;
   open_bytes_ = bytes;
-  return tiny_in_.data();
+  return buffers().tiny_in.data();
 }
 
 bool ShmChannel::load_frame() {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -174,6 +175,21 @@ class ShmChannel final : public Channel {
  private:
   enum class Open { kNone, kTiny, kInFrame, kSlot };  // place of the reserved or viewed segment
 
+  // What most pairs of ranks never need, since they never talk.
+  struct Buffers {
+    alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_out{};
+    alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_in{};
+    alignas(kSegmentAlignment) std::array<std::byte, kFrameBytes> held{};
+    CopyChooser chooser;
+    CopyTimes copy_times;
+  };
+
+  Buffers& buffers() {
+    if (!buffers_) [[unlikely]]
+      buffers_ = std::make_unique<Buffers>();
+    return *buffers_;
+  }
+
   bool is_begun();
   void unshare() noexcept;
   void count_connections();
@@ -233,7 +249,6 @@ class ShmChannel final : public Channel {
   Regions& regions_;
   const std::size_t single_copy_bytes_;
   PeerMemory peer_memory_;
-  CopyChooser chooser_;
   bool has_choice_ = false;  // of the next long segment, until it is sent
   CopyChooser::Choice choice_;
   Control* mine_ = nullptr;
@@ -274,11 +289,10 @@ class ShmChannel final : public Channel {
   Announcement current_;
   Offer current_offer_;
   Clock::time_point timed_since_{};  // start of timing the current segment; zero: not started
-  CopyTimes copy_times_;
-  std::byte* offered_ = nullptr;  // the offered segment, once it is open
-  AlignedMemory copied_;          // buffer for a copy of an offered segment
-  std::byte* into_ = nullptr;     // the copy's destination during receive()
-  unsigned tiny_word_ = 0;        // offset of the next tiny segment
+  std::byte* offered_ = nullptr;     // the offered segment, once it is open
+  AlignedMemory copied_;             // buffer for a copy of an offered segment
+  std::byte* into_ = nullptr;        // the copy's destination during receive()
+  unsigned tiny_word_ = 0;           // offset of the next tiny segment
   Open open_ = Open::kNone;
   std::size_t open_bytes_ = 0;
   bool has_both_ = false;  // two segments are in view together
@@ -302,10 +316,9 @@ class ShmChannel final : public Channel {
   posix::SharedMemory theirs_region_;
   bool is_closed_ = false;
 
-  // Aligned buffers for tiny segments.
-  alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_out_{};
-  alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_in_{};
-  alignas(kSegmentAlignment) std::array<std::byte, kFrameBytes> held_bytes_{};
+  std::unique_ptr<Buffers> buffers_;
 };
+// A rank has a channel for every peer, also for those that it never talks to.
+static_assert(sizeof(ShmChannel) <= 1280);
 
 }  // namespace kolo::shm

@@ -79,7 +79,7 @@ bool ShmChannel::send_both_by_slot(std::span<const std::byte> head, std::size_t 
                         next.size() <= pair_.layout.segment_bytes();
   if (!is_right || !find_slot()) return false;
   wanted_ &= ~std::uint64_t{kCredit};
-  copy_words(held_bytes_.data(), head.data(), head.size() / 8);
+  copy_words(buffers().held.data(), head.data(), head.size() / 8);
   held_.tiny_segments = 1;
   held_.tiny_words = words_of(bytes);
   std::memcpy(slot_at(reserved_slot_), next.data(), next.size());

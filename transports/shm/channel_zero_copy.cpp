@@ -52,8 +52,8 @@ bool ShmChannel::send_chosen(std::span<const std::byte> data, unsigned flags, un
       std::memcpy(slot, data.data(), data.size());
     }
     if (choice_.is_timed) {
-      chooser_.add(copy_class(data.size(), (flags & kReceived) != 0), choice_.way, data.size(),
-                   Clock::now() - since);
+      buffers().chooser.add(copy_class(data.size(), (flags & kReceived) != 0), choice_.way,
+                            data.size(), Clock::now() - since);
     }
     commit(flags);
   }
@@ -68,7 +68,7 @@ CopyChooser::Choice ShmChannel::choose(std::size_t bytes, unsigned flags, unsign
   if (!is_received || single_copy_bytes_ == 0 || bytes < single_copy_bytes_ ||
       theirs_->reads.load(std::memory_order_acquire) == 0)
     allowed &= ~way_bit(Way::kSingle);
-  return chooser_.choose(
+  return buffers().chooser.choose(
       copy_class(bytes, is_received), allowed, [this](std::size_t copy_class, Way way) -> unsigned {
         const std::size_t index = PublishedTimes::index(copy_class, way);
         const auto word = theirs_->times[index / 4].load(std::memory_order_relaxed);
@@ -257,7 +257,7 @@ void ShmChannel::end_timing() {
                                          : Way::kPlain;
   const std::size_t index_of_class = copy_class(open_bytes_, current_.is_received);
   const std::uint64_t time =
-      copy_times_.add(index_of_class, way, open_bytes_, Clock::now() - since);
+      buffers().copy_times.add(index_of_class, way, open_bytes_, Clock::now() - since);
   const std::size_t index = PublishedTimes::index(index_of_class, way);
   SharedWord& word = mine_->times[index / 4];
   const unsigned shift = 16 * (index % 4);
