@@ -39,6 +39,7 @@ struct TransportRequest {
   std::string shape = {};
   std::string fault = {};
   std::string trace = {};
+  Log log = {};  // for errors of a trace at the end of the transport
   // Ranks with devices. "auto" then prefers a transport that serves all devices, unless it is
   // refused (some containers refuse IPC; the transport's carrier() states the reason). Over other
   // transports device memory is staged (base/staged.h). `devices`: the device of every rank, as in

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "error.h"
+#include "log.h"
 #include "transport.h"
 
 namespace kolo {
@@ -188,9 +189,9 @@ LaunchEnvironment launch_environment();
 // in any order, or until rank 0 releases the store of a failed job.
 std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Deadline deadline);
 
-// Warns on standard error of unknown KOLO_ variables (settings.h). Each is reported once per job,
+// Writes unknown KOLO_ variables to the log (settings.h). Each is reported once per job,
 // by the first rank that has it, since most ranks have the same. It is not an error, unlike a value
 // that cannot be read: the name may belong to a later version, or to a transport from outside.
-void tell_unknown_settings(Store& store);
+void tell_unknown_settings(Store& store, const Log& log = {});
 
 }  // namespace kolo

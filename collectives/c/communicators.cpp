@@ -27,6 +27,11 @@ CommunicatorOptions options_of(const kolo_options* given) {
   options.tuning = text_of(fields.tuning);
   options.profile = fields.profile != 0;
   options.timeline = text_of(fields.timeline);
+  if (fields.log != nullptr) {
+    options.log = [log = fields.log, context = fields.log_context](std::string_view line) {
+      log(context, std::string(line).c_str());
+    };
+  }
   return options;
 }
 

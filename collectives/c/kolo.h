@@ -166,6 +166,10 @@ typedef struct kolo_options {
   const char* tuning;                   /* file with measured choices; only rank 0 reads it */
   int profile;                          /* collect the sums of kolo_step_profile() */
   const char* timeline;                 /* FILE.json: a timeline of the steps, FILE.RANK.json */
+  /* Gets lines that no function can return, such as an unknown setting or a timeline that could not
+   * be written at the end. Called from threads that use the communicator. Null: standard error. */
+  void (*log)(void* context, const char* line);
+  void* log_context; /* must outlive the communicator and its groups */
 } kolo_options;
 
 /* Options of one call. Null, or 0 in a field: the default. Algorithm and segment length must be

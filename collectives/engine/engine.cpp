@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "collectives/algorithms/algorithm_table.h"
@@ -73,7 +72,7 @@ Engine::Engine(int rank, int size, std::shared_ptr<Store> store, const Communica
           fmt::format("a host cannot be called '{}': a name has at most 64 visible characters, "
                       "without blanks",
                       options.host_id));
-    tell_unknown_settings(*store);
+    tell_unknown_settings(*store, options_.log);
     meet(*store);
     agree_on_planner(*store, Clock::now() + options_.timeout);
   });
@@ -165,6 +164,7 @@ void Engine::connect(Deadline deadline, GroupOrigin* origin) {
   request.deadline = deadline;
   request.local_ranks = placement_.local_ranks;
   request.host_id = host_id;
+  request.log = options_.log;
   request.devices = placement_.devices;
   request.topology = std::make_shared<const Topology>(placement_);
   if (streams_) request.device = streams_->request();
@@ -468,7 +468,7 @@ void Engine::finish_closing() noexcept {
   try {
     write_timeline();
   } catch (const std::exception& error) {  // a destructor cannot throw
-    std::fprintf(stderr, "kolo: %s\n", error.what());
+    write_line(options_.log, error.what());
   }
   leave();
   if (failure_->is_known() && transport_) transport_->quiesce();  // no peer waits for its data

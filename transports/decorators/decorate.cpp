@@ -58,7 +58,7 @@ std::unique_ptr<Transport> decorate(std::unique_ptr<Transport> inner,
     inner = named("KOLO_FAULT", request.fault,
                   [&] { return make_faulty(std::move(inner), parse_faults(request.fault)); });
   }
-  if (!request.trace.empty()) inner = make_traced(std::move(inner), request.trace);
+  if (!request.trace.empty()) inner = make_traced(std::move(inner), request.trace, request.log);
   return inner;
 }
 

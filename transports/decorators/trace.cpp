@@ -1,7 +1,6 @@
 #include "transports/decorators/trace.h"
 
 #include <fmt/format.h>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -131,17 +130,17 @@ class TracedChannel : public decorators::ForwardingChannel {
 
 class TracedTransport final : public decorators::ForwardingTransport<TracedChannel> {
  public:
-  TracedTransport(std::unique_ptr<Transport> inner, std::string path)
-      : ForwardingTransport(std::move(inner)), path_(std::move(path)) {
+  TracedTransport(std::unique_ptr<Transport> inner, std::string path, Log log)
+      : ForwardingTransport(std::move(inner)), path_(std::move(path)), errors_(std::move(log)) {
     log_.transport = std::string(name());
     log_.rank = rank();
     add_channels(log_);
   }
 
-  // Prints errors, as a destructor cannot throw.
+  // Logs errors, as a destructor cannot throw.
   ~TracedTransport() override {
     const std::string wrong = write();
-    if (!wrong.empty()) std::fprintf(stderr, "kolo: KOLO_TRACE: %s\n", wrong.c_str());
+    if (!wrong.empty()) write_line(errors_, "KOLO_TRACE: " + wrong);
   }
 
   // Writes the file at the first call only. Returns the error text, or an empty one.
@@ -152,12 +151,14 @@ class TracedTransport final : public decorators::ForwardingTransport<TracedChann
  private:
   bool is_written_ = false;
   const std::string path_;
+  const Log errors_;
   TraceLog log_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const std::string& path) {
+std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const std::string& path,
+                                       Log log) {
   check(inner != nullptr, "make_traced: there must be a transport");
   const std::string wrong = decorators::why_not_writable(path);
   if (!wrong.empty()) {
@@ -165,7 +166,7 @@ std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const s
         ErrorCode::kUnavailable, kNoPeer,
         fmt::format("rank {}: KOLO_TRACE='{}' cannot be written: {}", inner->rank(), path, wrong));
   }
-  return std::make_unique<TracedTransport>(std::move(inner), path);
+  return std::make_unique<TracedTransport>(std::move(inner), path, std::move(log));
 }
 
 void write_trace_of(Transport& transport) {

@@ -16,12 +16,15 @@
 #include <memory>
 #include <string>
 
+#include "../log.h"
 #include "../transport.h"
 
 namespace kolo {
 
-// Wraps `inner`. Error kUnavailable if no file can be written at `path`.
-std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const std::string& path);
+// Wraps `inner`. `log` gets an error of its end. Error kUnavailable if no file can be written at
+// `path`.
+std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const std::string& path,
+                                       Log log = {});
 
 // Writes the file of a traced transport now, so that an error can be thrown; its destructor then
 // writes none. Does nothing for other transports. Error kSystem contains the file and the reason.

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <condition_variable>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -363,10 +362,10 @@ std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Dead
   }
 }
 
-void tell_unknown_settings(Store& store) {
+void tell_unknown_settings(Store& store, const Log& log) {
   for (const UnknownSetting& unknown : unknown_settings()) {
     if (store.add("unknown setting/" + unknown.name, 1) != 1) continue;
-    std::fprintf(stderr, "kolo: %s\n", describe(unknown).c_str());
+    write_line(log, describe(unknown));
   }
 }
 

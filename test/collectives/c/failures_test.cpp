@@ -1,4 +1,5 @@
 // Failures of the C interface, and the ways in which its ranks meet.
+#include <poll.h>
 #include <atomic>
 #include <barrier>
 #include <cstring>
@@ -249,6 +250,45 @@ TEST_CASE("C interface: a wait with a limit ends, and the operation goes on") {
             ++value;
             expect_ok(kolo_send(world, &value, 1, KOLO_INT32, 0, nullptr, nullptr));
           }
+        }) == none(2));
+}
+
+TEST_CASE("C interface: the caller's log gets what no function returns") {
+  ::setenv("KOLO_SEGMENT_BYTE", "4096", 1);
+  std::string lines;
+  kolo_options options = {};
+  options.size = sizeof options;
+  options.log = [](void* context, const char* line) {
+    *static_cast<std::string*>(context) += std::string(line) + "\n";
+  };
+  options.log_context = &lines;
+  kolo_job_store* store = nullptr;
+  REQUIRE(kolo_store_local(&store) == KOLO_OK);
+  kolo_communicator* world = nullptr;
+  REQUIRE(kolo_create(&options, 0, 1, store, &world) == KOLO_OK);
+  ::unsetenv("KOLO_SEGMENT_BYTE");
+  CHECK_THAT(lines, Catch::Matchers::StartsWith("KOLO_SEGMENT_BYTE is not a setting of kolo") &&
+                        Catch::Matchers::EndsWith("did you mean KOLO_SEGMENT_BYTES?\n"));
+  kolo_free(world);
+  kolo_store_free(store);
+}
+
+TEST_CASE("C interface: an event loop drives an operation by the descriptor") {
+  CHECK(run_c_ranks(2, "tcp", [](kolo_communicator* world) {
+          int descriptor = -1;
+          expect_ok(kolo_descriptor(world, &descriptor));
+          std::int32_t value = 1;
+          kolo_work* work = nullptr;
+          expect_ok(
+              kolo_all_reduce(world, &value, &value, 1, KOLO_INT32, KOLO_SUM, nullptr, &work));
+          for (int is_done = 0; is_done == 0;) {
+            pollfd watched{descriptor, POLLIN, 0};
+            expect(::poll(&watched, 1, 20'000) == 1, "not readable in time");
+            expect_ok(kolo_progress(world, nullptr));
+            expect_ok(kolo_test(work, &is_done));
+          }
+          expect(value == 2, "another sum");
+          kolo_work_free(work);
         }) == none(2));
 }
 
