@@ -51,11 +51,12 @@ std::string describe(const StorePlaces& at) {
 
 std::string what_to_do(const StorePlaces& at, int server) {
   if (server == kNoPeer)
-    return "start the process that serves it (the launcher), or correct KOLO_STORE";
+    return "start the process that serves it (the launcher), open this port in the firewall of its "
+           "host, or correct KOLO_STORE";
   const std::string& host = at.places.front().host;
   return fmt::format(
-      "start rank {}, which serves it (a job that has failed is over: see its last output), or {} "
-      "MASTER_ADDR and MASTER_PORT{}",
+      "start rank {}, which serves it (a job that has failed is over: see its last output), open "
+      "this port in the firewall of its host, or {} MASTER_ADDR and MASTER_PORT{}",
       server, at.job.empty() ? "correct" : "choose another place by",
       posix::is_loopback_only(host)
           ? fmt::format(": {} is this host, {}, and rank 0 may run on another one", host,
@@ -99,8 +100,10 @@ class Attempt {
   std::shared_ptr<Store> try_one(const posix::Address& address, const std::string& name) {
     const Deadline by = is_one_ ? deadline_ : std::min(deadline_, Clock::now() + kForOnePlace);
     posix::Descriptor socket;
+    const bool has_time = by - Clock::now() >= kForOnePlace;
     if (const int error = try_to_connect(address, by, socket); error != 0) {
-      why_ = posix::connect_error_text(error);
+      // An earlier reason says more than a last attempt without time for an answer.
+      if (error != ETIMEDOUT || has_time || why_.empty()) why_ = posix::connect_error_text(error);
       return nullptr;
     }
     try {
