@@ -286,7 +286,8 @@ class Channel {
   // transport needs no connection.
   virtual bool is_connected() const { return true; }
 
-  // Why a started connection is not complete; after "; " advice, if any. Empty: no known reason.
+  // Why a started connection is not complete or moves no data; after "; " advice, if any. Empty: no
+  // known reason.
   virtual std::string why_unconnected() const { return ""; }
 
   // The peer's network address of the open connection, for reports: "10.0.0.2". Empty: there is no

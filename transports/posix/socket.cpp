@@ -302,6 +302,14 @@ void set_keepalive(const Descriptor& socket) {
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+bool is_unacknowledged(const Descriptor& socket) {
+  constexpr int kAgainAndAgain = 2;  // one loss alone is common
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  return ::getsockopt(socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+         info.tcpi_unacked > 0 && info.tcpi_retransmits >= kAgainAndAgain;
+}
+
 void set_buffers(const Descriptor& socket, int bytes) {
   if (bytes == 0) return;
   set_option(socket, SOL_SOCKET, SO_SNDBUF, bytes);

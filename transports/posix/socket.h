@@ -76,6 +76,10 @@ std::string remote_host(const Descriptor& socket);
 void set_low_latency(const Descriptor& socket);
 void set_keepalive(const Descriptor& socket);
 
+// True if the kernel has sent data again and again, and the peer's host acknowledges none of it. A
+// peer that is slow, or stopped, is no such case: its kernel acknowledges.
+bool is_unacknowledged(const Descriptor& socket);
+
 // Sets both buffers of a socket, as far as the kernel allows; 0 keeps autotuning. Call it before
 // connecting: a window that shrinks later stalls. Accepted sockets inherit the listener's sizes.
 void set_buffers(const Descriptor& socket, int bytes);

@@ -36,6 +36,11 @@ TcpChannel::TcpChannel(Listener& listener, int peer, std::size_t segment_bytes,
 
 std::string TcpChannel::why_unconnected() const {
   if (!is_connected() || is_dead()) return listener_.why_unconnected(peer_);
+  if (is_unacknowledged()) {
+    return fmt::format(
+        "data sent to rank {} at {} is not acknowledged; its host is down, or the path is cut",
+        peer_, remote_address());
+  }
   if (!is_more_announced()) return "";
   return fmt::format(
       "rank {} at {} has sent data on another tcp connection, which has not arrived; check for a "
@@ -204,8 +209,13 @@ void TcpChannel::lose(const char* operation, int error) noexcept {
                                        "not valid memory: check its buffers",
                                        posix::error_text(error)));
   }
-  lose(operation, fmt::format("{}; most likely its process has ended: look at its last output",
-                              error == 0 ? "it closed the connection" : posix::error_text(error)));
+  lose(operation,
+       fmt::format("{}; most likely its process has ended: look at its last output{}",
+                   error == 0 ? "it closed the connection" : posix::error_text(error),
+                   has_heard_peer() || listener_.address_of(peer_).is_on_this_host
+                       ? ""
+                       : "; or its address leads to another machine: set KOLO_TCP_HOST there, or "
+                         "behind an address translation KOLO_TCP_ADVERTISE"));
 }
 
 void TcpChannel::lose(const char* operation, const std::string& why) noexcept {

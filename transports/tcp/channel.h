@@ -83,6 +83,12 @@ class TcpChannel : public Channel, public ConnectionOwner {
   // True if the peer has announced another connection with data that has not arrived yet.
   virtual bool is_more_announced() const = 0;
 
+  // True if a connection of this pair led to the peer, as its hello shows.
+  virtual bool has_heard_peer() const = 0;
+
+  // True if the peer's host has stopped acknowledging data of a socket.
+  virtual bool is_unacknowledged() const = 0;
+
   Listener& listener() const { return listener_; }
   std::size_t queued() const { return queued_; }
   // Whether a slot is free for a segment that is not short.

@@ -51,6 +51,8 @@ class ConnectionChannel final : public TcpChannel {
   bool pull(std::byte* into, std::size_t bytes) override;
   void close_sockets() noexcept override;
   bool is_more_announced() const override { return awaits_earlier_ && !has_earlier_; }
+  bool has_heard_peer() const override { return !has_called_ || is_heard_ || has_earlier_; }
+  bool is_unacknowledged() const override { return posix::is_unacknowledged(socket_); }
 
  private:
   void speak(bool follows_another);

@@ -288,6 +288,15 @@ bool LanesChannel::is_more_announced() const {
   return segments_in_all_ && is_before(awaited_, *segments_in_all_);
 }
 
+bool LanesChannel::has_heard_peer() const {
+  return std::ranges::any_of(lanes_, [](const auto& lane) { return lane->is_heard; });
+}
+
+bool LanesChannel::is_unacknowledged() const {
+  return std::ranges::any_of(
+      lanes_, [](const auto& lane) { return posix::is_unacknowledged(lane->socket); });
+}
+
 // Reports a lost peer if all known lanes have ended and no other lane can arrive.
 void LanesChannel::check_end() {
   const auto has_ended = [](const auto& lane) { return lane->has_ended; };

@@ -57,6 +57,8 @@ class LanesChannel final : public TcpChannel {
   bool pull(std::byte* into, std::size_t bytes) override;
   void close_sockets() noexcept override;
   bool is_more_announced() const override;
+  bool has_heard_peer() const override;
+  bool is_unacknowledged() const override;
 
  private:
   struct Lane {

@@ -342,7 +342,8 @@ void Listener::end_round(Call& call) {
       is_near ? "no process listens there any more: its process has ended, look at its last output"
               : "the connection is refused: its process has ended (look at its last output), or a "
                 "firewall refuses it (open its port, KOLO_TCP_PORTS), or the address leads to "
-                "another machine (set KOLO_TCP_HOST there to an address that can be reached)");
+                "another machine (set KOLO_TCP_HOST there, or behind an address translation "
+                "KOLO_TCP_ADVERTISE, to an address that can be reached)");
 }
 
 // --- both ---
@@ -372,7 +373,8 @@ std::string Listener::why_unconnected(int peer) const {
     }
     return fmt::format(
         "no tcp connection to rank {} was made, at {}; check for a firewall between the hosts, or "
-        "set KOLO_TCP_HOST and KOLO_TCP_PORTS to an address and ports that can be reached",
+        "set KOLO_TCP_HOST (behind an address translation KOLO_TCP_ADVERTISE) and KOLO_TCP_PORTS "
+        "to an address and ports that can be reached",
         peer, fmt::join(tried, ", "));
   }
   return why_kept_out_;
