@@ -105,6 +105,7 @@ void Engine::begin(const std::function<void()>& steps) {
         {error.code(), error.peer(),
          is_of_rank ? by_rank(rank_, error.what()) : std::string(error.what())}));
     leave();
+    if (transport_) transport_->quiesce();  // no peer waits for its data
     throw cause;
   } catch (...) {
     settle_current_exception();
