@@ -8,7 +8,7 @@
 #            plots   matplotlib, for the plots of reports and benchmarks
 #            peers   gloo, Open MPI and MPICH, to compare with kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
-#            tests   ccache and mold: a repeated build takes seconds
+#            tests   ccache and mold: a repeated build takes seconds; networks and firewalls for tests of several hosts
 #            launchers  Open MPI, MPICH, Slurm and an SSH server, which the tests of launchers start
 #            tidy    clang-tidy, for test/run.sh --tidy
 #   --check  installs nothing; lists what is missing, and fails if something is
@@ -23,7 +23,7 @@ fabrics="libucx-dev libfabric-dev"
 plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 fuzz="clang llvm libclang-rt-dev"
-tests="ccache mold"
+tests="ccache mold iproute2 iptables util-linux"
 launchers="openmpi-bin mpich slurm-wlm openssh-client openssh-server iproute2 util-linux"
 tidy="clang-tidy"
 

@@ -80,9 +80,10 @@ rm -f "build/$preset/Testing/Temporary/LastTestsFailed.log"
 status=0
 # shellcheck disable=SC2086 # several words, or none
 $run ctest --preset "$preset" --parallel "$tests" --no-tests=error --output-log "$log" $quick "$@" || status=$?
-if grep -q 'skipped: ' "$results" 2>/dev/null; then
+skipped="skipped(: | ['\"]).*" # as kolo's tests and Python's print it
+if grep -qE "$skipped" "$results" 2>/dev/null; then
   echo "Skipped, and why:"
-  grep -o 'skipped: .*' "$results" | sort | uniq -c
+  grep -oE "$skipped" "$results" | sort | uniq -c
 fi
 if [ "$status" -eq 8 ]; then # tests have failed
   status=0

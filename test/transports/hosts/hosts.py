@@ -12,9 +12,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import unittest
 from pathlib import Path
 
 INSIDE = "KOLO_TEST_INSIDE_NAMESPACES"
+PORT = "29500"
+PATIENCE_S = 60
+GOOD = "the average is"
 LOOPBACK = "127.0.0.1 localhost\n::1 localhost\n"
 
 
@@ -64,6 +68,10 @@ class Host:
         """A rule of the firewall, as for iptables."""
         subprocess.run(["nsenter", f"--net=/run/netns/{self.name}", "iptables", *words], check=True)
 
+    def forward(self):
+        """Makes this host a router."""
+        subprocess.run(["nsenter", f"--net=/run/netns/{self.name}", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"], check=True)
+
     def start(self, command, **environment):
         """A process on this host; its output and errors are one text."""
         words = [*words_to_enter(self.name, self.folder.name, self.hostname), *map(str, command)]
@@ -106,3 +114,62 @@ class Hosts:
             host.folder.cleanup()
         for network in self.networks:
             ip("link", "delete", network)
+
+
+def end_all(ranks):
+    """Exit codes and outputs of all ranks, in order."""
+    ended = [(process, process.communicate(timeout=PATIENCE_S)[0]) for process in ranks]
+    return [(process.returncode, output) for process, output in ended]
+
+
+class OnHosts(unittest.TestCase):
+    """Runs `program` as ranks on hosts."""
+
+    program = ""
+
+    def setUp(self):
+        self.network = Hosts()
+        self.addCleanup(self.network.end)
+
+    def start(self, hosts, program=None, **environment):
+        """One rank per host. MASTER_ADDR and MASTER_PORT unless a store is given."""
+        if "KOLO_STORE" not in environment:
+            environment = {"MASTER_PORT": PORT} | environment
+        size = str(len(hosts))
+        return [
+            host.start([program or self.program], RANK=str(rank), WORLD_SIZE=size, **environment) for rank, host in enumerate(hosts)
+        ]
+
+    def need_firewall(self):
+        """Skips a test where this machine has no firewall for network namespaces."""
+        try:
+            tried = subprocess.run(["iptables", "-A", "INPUT", "-i", "none", "-j", "DROP"], capture_output=True, text=True, check=False)
+        except FileNotFoundError as error:
+            self.skipTest(str(error))
+        if tried.returncode != 0:
+            self.skipTest(f"iptables cannot be used here: {tried.stderr.strip()}")
+
+    def require_good(self, ranks):
+        for code, output in end_all(ranks):
+            self.assertEqual(code, 0, output)
+            self.assertIn(GOOD, output)
+
+    def hosts_in_a_row(self, number, names=None):
+        """Hosts on one network, without a default route: 10.9.0.1, 10.9.0.2, ..."""
+        hosts = [self.network.host(f"host{i}", names) for i in range(1, number + 1)]
+        for i, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"10.9.0.{i}/24")
+        return hosts
+
+    def two_hosts(self, names=None):
+        return self.hosts_in_a_row(2, names)
+
+
+def run_tests():
+    """Runs the tests of the main program: SCRIPT PROGRAM [test...]"""
+    enter_private_namespaces()
+    OnHosts.program = sys.argv.pop(1)
+    result = unittest.main(exit=False, verbosity=2).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if len(result.skipped) == result.testsRun else 0)

@@ -4,51 +4,9 @@
   hosts_test.py SUM_IN_PROCESSES [test...]
 """
 
-import shutil
-import sys
 import time
-import unittest
 
-from hosts import Hosts, enter_private_namespaces
-
-PROGRAM = ""
-PORT = "29500"
-PATIENCE_S = 60
-GOOD = "the average is"
-
-
-def end_all(ranks):
-    """Exit codes and outputs of all ranks, in order."""
-    ended = [(process, process.communicate(timeout=PATIENCE_S)[0]) for process in ranks]
-    return [(process.returncode, output) for process, output in ended]
-
-
-class OnHosts(unittest.TestCase):
-    def setUp(self):
-        self.network = Hosts()
-        self.addCleanup(self.network.end)
-
-    def start(self, hosts, **environment):
-        """One rank per host. MASTER_ADDR and MASTER_PORT unless a store is given."""
-        if "KOLO_STORE" not in environment:
-            environment = {"MASTER_PORT": PORT} | environment
-        size = str(len(hosts))
-        return [
-            host.start([PROGRAM], RANK=str(rank), WORLD_SIZE=size, **environment) for rank, host in enumerate(hosts)
-        ]
-
-    def require_good(self, ranks):
-        for code, output in end_all(ranks):
-            self.assertEqual(code, 0, output)
-            self.assertIn(GOOD, output)
-
-    def two_hosts(self, names=None):
-        """Two hosts on one network, without a default route."""
-        hosts = [self.network.host("host1", names), self.network.host("host2", names)]
-        for number, host in enumerate(hosts, 1):
-            self.network.join(host, "net1", f"10.9.0.{number}/24")
-        return hosts
-
+from hosts import PORT, OnHosts, end_all, run_tests
 
 SILENT_NAME_SERVER = """
 import signal, socket
@@ -69,7 +27,7 @@ class Store(OnHosts):
         self.addCleanup(server.communicate)
         self.addCleanup(server.kill)
         self.assertEqual(server.stdout.readline(), "ready\n")
-        rank = host.start([PROGRAM], RANK="1", WORLD_SIZE="2", MASTER_ADDR="never.example", MASTER_PORT=PORT, KOLO_TIMEOUT_MS="3000")
+        rank = host.start([self.program], RANK="1", WORLD_SIZE="2", MASTER_ADDR="never.example", MASTER_PORT=PORT, KOLO_TIMEOUT_MS="3000")
         ((code, output),) = end_all([rank])
         self.assertEqual(code, 1, output)
         self.assertIn("waited 3.0 s for the store at never.example:29500 (the name was not resolved in time)", output)
@@ -92,7 +50,7 @@ class Store(OnHosts):
     def test_a_name_that_does_not_resolve_fails_by_the_deadline(self):
         host = self.network.host("host1")
         began = time.monotonic()
-        ranks = [host.start([PROGRAM], RANK="1", WORLD_SIZE="2", MASTER_ADDR="nowhere.example", MASTER_PORT=PORT, KOLO_TIMEOUT_MS="1000")]
+        ranks = [host.start([self.program], RANK="1", WORLD_SIZE="2", MASTER_ADDR="nowhere.example", MASTER_PORT=PORT, KOLO_TIMEOUT_MS="1000")]
         ((code, output),) = end_all(ranks)
         self.assertNotEqual(code, 0)
         self.assertIn("nowhere.example", output)
@@ -153,7 +111,7 @@ class Addresses(OnHosts):
         ranks = []
         for rank, host in enumerate(hosts):
             environment = {"KOLO_STORE": self.file_store(), "KOLO_TCP_ADVERTISE": f"203.0.113.{rank + 1}"}
-            ranks.append(host.start([PROGRAM], RANK=str(rank), WORLD_SIZE="2", **environment))
+            ranks.append(host.start([self.program], RANK=str(rank), WORLD_SIZE="2", **environment))
         self.require_good(ranks)
 
     def test_every_address_that_was_tried_is_in_the_message(self):
@@ -167,12 +125,6 @@ class Addresses(OnHosts):
             self.assertIn("10.9.0.", output)
             self.assertIn("firewall", output)
 
-    def hosts_on_one_network(self, size):
-        hosts = [self.network.host(f"host{number}") for number in range(1, size + 1)]
-        for number, host in enumerate(hosts, 1):
-            self.network.join(host, "net1", f"10.9.0.{number}/24")
-        return hosts
-
     def require_in_all(self, ranks, patterns):
         """Every rank fails with a table that has lines of all patterns, and with the same table."""
         tables = set()
@@ -183,9 +135,9 @@ class Addresses(OnHosts):
             tables.add(output[output.index("missing connections:") :])
         self.assertEqual(len(tables), 1, tables)
 
-    @unittest.skipUnless(shutil.which("iptables"), "needs iptables")
     def test_every_message_has_all_pairs_that_cannot_connect_and_the_reasons(self):
-        hosts = self.hosts_on_one_network(4)
+        self.need_firewall()
+        hosts = self.hosts_in_a_row(4)
         for number in (1, 2, 4):
             hosts[2].ip("route", "add", "unreachable", f"10.9.0.{number}")
         hosts[2].filter("-A", "INPUT", "-i", "eth0", "-j", "DROP")
@@ -200,9 +152,9 @@ class Addresses(OnHosts):
             ],
         )
 
-    @unittest.skipUnless(shutil.which("iptables"), "needs iptables")
     def test_a_timeout_has_all_pairs_that_cannot_connect(self):
-        hosts = self.hosts_on_one_network(3)
+        self.need_firewall()
+        hosts = self.hosts_in_a_row(3)
         hosts[2].filter("-A", "INPUT", "-i", "eth0", "-j", "DROP")
         ranks = self.start(hosts, KOLO_STORE=self.file_store(), KOLO_TIMEOUT_MS="3000")
         no_answer = r"was made, at 10.9.0.\d:\d+ \(no answer yet\)"
@@ -213,6 +165,4 @@ class Addresses(OnHosts):
 
 
 if __name__ == "__main__":
-    enter_private_namespaces()
-    PROGRAM = sys.argv.pop(1)
-    unittest.main()
+    run_tests()

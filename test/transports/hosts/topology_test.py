@@ -62,6 +62,19 @@ class Topology(unittest.TestCase):
             self.assertEqual(launcher.returncode, 0, output)
             self.assertIn(f" {transport} ", output)
 
+    def test_four_hosts_of_one_to_three_ranks_meet_over_version_6_alone(self):
+        hosts = [self.network.host(f"host{number}", "::1 localhost\n") for number in range(1, 5)]
+        for number, host in enumerate(hosts, 1):
+            self.network.join(host, "net1", f"fd00::{number}/64")
+            host.ip("address", "flush", "dev", "lo", "scope", "host")
+            host.ip("address", "add", "::1/128", "dev", "lo")
+        of_ranks = [0, 1, 1, 2, 2, 2, 3]
+        pairs = self.pairs([hosts[number] for number in of_ranks], MASTER_ADDR="fd00::1")
+        for (first, second), (numbers, transport, address) in pairs.items():
+            a, b = of_ranks[first], of_ranks[second]
+            self.assertEqual((numbers, transport), (f"{a}{b}", "shm" if a == b else "tcp"))
+            self.assertEqual(address, "-" if a == b else f"fd00::{b + 1}")
+
 
 if __name__ == "__main__":
     enter_private_namespaces()
