@@ -9,7 +9,8 @@
 #            peers   gloo, Open MPI and MPICH, to compare with kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
 #            tests   ccache and mold: a repeated build takes seconds; networks and firewalls for tests of several hosts
-#            launchers  Open MPI, MPICH, Slurm and an SSH server, which the tests of launchers start
+#            launchers  Open MPI, MPICH, Slurm and an SSH server, which the tests of launchers start; their services are
+#                    neither started nor enabled
 #            tidy    clang-tidy, for test/run.sh --tidy
 #   --check  installs nothing; lists what is missing, and fails if something is
 #
@@ -27,6 +28,7 @@ tests="ccache mold iproute2 iptables util-linux"
 launchers="openmpi-bin mpich slurm-wlm openssh-client openssh-server iproute2 util-linux"
 tidy="clang-tidy"
 
+policy=/usr/sbin/policy-rc.d # whether Debian's packages may start services; usually absent
 lock_seconds=600 # how long another apt or dpkg may hold us up
 os_release=/etc/os-release
 groups="base"
@@ -40,7 +42,7 @@ while [ $# -gt 0 ]; do
     --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, tests, launchers or tidy"; groups="$groups $2"; shift 2 ;;
     --check) check=yes; shift ;;
     --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
-    -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -154,12 +156,35 @@ update_lists() {
   done
 }
 
+# New packages start their services, except where this file forbids it.
+forbid_services() {
+  [ ! -e "$policy" ] || return 0
+  trap 'rm -f "$log"; $as_root rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+  $as_root chmod +x "$policy"
+}
+
+# Services of packages that were not installed before would start with the system.
+disable_services() {
+  command -v systemctl >/dev/null 2>&1 || return 0
+  for service in $new_services; do
+    $as_root systemctl --quiet disable "$service" 2>/dev/null || true
+  done
+}
+
 say "installing $(echo "$missing" | in_a_line)"
+new_services=""
+for service in ssh slurmctld slurmd munge; do
+  systemctl --quiet is-enabled "$service" 2>/dev/null || new_services="$new_services $service"
+done
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+trap 'exit 1' HUP INT TERM
+forbid_services
 update_lists || fail "apt-get update failed (above); is the network up, and are the sources in /etc/apt right?"
 # shellcheck disable=SC2086  # one word a package
 apt install --no-install-recommends $missing >"$log" 2>&1 || {
   tail -n 30 "$log" >&2
   fail "apt-get install failed (above); try: apt-get install $(echo "$missing" | tr '\n' ' ')"
 }
+disable_services

@@ -43,6 +43,7 @@ if [ -n "$tidy" ]; then
   exec run-clang-tidy -quiet -p build/tidy "$PWD/(transports|collectives|tensor|train|bench)/.*"
 fi
 
+[ -n "$quick" ] || [ "$preset" = tsan ] || [ "$preset" = fuzz ] || with="$with --with launchers"
 # shellcheck disable=SC2086 # several words
 cmake/setup.sh $with
 if command -v ccache >/dev/null 2>&1; then
