@@ -113,6 +113,33 @@ class OpenMpi(Launchers):
             self.require_good(hosts[0], [*words, "-n", "2", PROGRAM])
 
 
+    def without_pmix(self, launcher):
+        """A program that starts another one, for which libpmix is an empty file."""
+        path = self.folder / "without_pmix"
+        prefix = Path(launcher).resolve().parents[1]
+        files = " ".join(str(prefix / folder / "libpmix.so.2") for folder in ("lib", "lib/openmpi", "lib/pmix"))
+        path.write_text(f"""#!/bin/sh
+[ -n "$HIDDEN" ] || HIDDEN=yes exec unshare --mount "$0" "$@"
+for file in $(/sbin/ldconfig -p | sed -n 's/.*libpmix[.]so[.]2 .* => //p') {files}; do
+  [ ! -s "$file" ] || mount --bind /dev/null "$file" || exit
+done
+exec "$@"
+""")
+        path.chmod(0o755)
+        return path
+
+    def test_ranks_on_two_hosts_without_pmix_are_told_what_to_install_or_set(self):
+        hosts = self.two_hosts()
+        for path, option, agent in self.launchers():
+            words = [path, "--allow-run-as-root", option, agent, self.remote_shell(), "--host", "host1:1,host2:1"]
+            words += ["-n", "2", self.without_pmix(path), PROGRAM]
+            process, output = self.run_on(hosts[0], words)
+            self.assertNotEqual(process.returncode, 0, output)
+            self.assertIn("mpirun started ranks on several hosts, and libpmix.so.2, by which they find each other, cannot be used", output)
+            self.assertIn("install it (Debian: libpmix2), or set MASTER_ADDR and MASTER_PORT", output)
+            self.require_good(hosts[0], words, MASTER_ADDR="10.9.0.1", MASTER_PORT="29500")
+
+
 class Mpich(Launchers):
     def launchers(self):
         found = [(path, version_of(path)) for path in programs("mpiexec.mpich", "mpiexec.hydra", "mpirun")]
@@ -155,6 +182,7 @@ StateSaveLocation=FOLDER
 SlurmdPidFile=FOLDER/%n/daemon.pid
 SlurmdLogFile=FOLDER/%n/daemon.log
 SlurmdSpoolDir=FOLDER/%n
+TmpFS=FOLDER/%n
 NodeName=host[1-2] CPUs=2
 PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=FORCE
 """
@@ -190,6 +218,12 @@ class Slurm(Launchers):
 
     def test_ranks_of_a_step_with_pmi2_meet(self):
         self.require_good_step("--mpi=pmi2", "-N", "2")
+
+    def test_ranks_of_a_step_with_pmix_meet(self):
+        listed = subprocess.run(["srun", "--mpi=list"], capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                                env=os.environ | {"SLURM_CONF": str(self.file)})
+        self.skip_unless("pmix" in listed.stdout + listed.stderr, "Slurm's plugin of PMIx")
+        self.require_good_step("--mpi=pmix", "-N", "2", "-n", "4", ranks=4)
 
     def test_two_steps_of_one_allocation_do_not_meet(self):
         script = f'srun --overlap -N 2 {PROGRAM} & srun --overlap -N 2 {PROGRAM} & wait'
