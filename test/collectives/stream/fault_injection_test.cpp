@@ -4,12 +4,14 @@
 // An operation runs once without a fault, to record the calls of rank 1. It then runs once for each
 // of these calls, which fails.
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <exception>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "test/collectives/support/stream_ranks.h"
@@ -207,8 +209,29 @@ std::vector<int> which_of(int calls) {
   return which;
 }
 
-void require_end(const Operation& operation, const std::string& function, int nth) {
-  const Played played = play(operation, function, nth);
+struct Fault {
+  std::string function;
+  int nth;  // call of it, from 1
+};
+
+// Plays several faults at once, each on a machine of its own: a play mostly waits.
+std::vector<Played> play_all(const Operation& operation, const std::vector<Fault>& faults) {
+  constexpr std::size_t kAtOnce = 4;
+  std::vector<Played> all(faults.size());
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < kAtOnce; ++i) {
+    threads.emplace_back([&] {
+      for (std::size_t at = next++; at < faults.size(); at = next++)
+        all[at] = play(operation, faults[at].function, faults[at].nth);
+    });
+  }
+  threads.clear();
+  return all;
+}
+
+void require_end(const Operation& operation, const Fault& fault, const Played& played) {
+  const auto& [function, nth] = fault;
   for (std::size_t rank = 0; rank < played.outcomes.size(); ++rank) {
     const RankOutcome& outcome = played.outcomes[rank];
     INFO(operation.name << ", call " << nth << " of " << function << ", rank " << rank << ": "
@@ -234,9 +257,12 @@ void fail_every_call(std::size_t first, std::size_t last) {
       INFO(operation.name << ", nothing planted: " << outcome.text);
       REQUIRE(outcome.text.empty());
     }
+    std::vector<Fault> faults;
     for (const auto& [function, calls] : whole.calls) {
-      for (const int nth : which_of(calls)) require_end(operation, function, nth);
+      for (const int nth : which_of(calls)) faults.push_back({function, nth});
     }
+    const std::vector<Played> all = play_all(operation, faults);
+    for (std::size_t at = 0; at < faults.size(); ++at) require_end(operation, faults[at], all[at]);
   }
 }
 
