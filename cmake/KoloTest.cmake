@@ -3,7 +3,7 @@
 #
 # SOURCES are a unity build, which halves the compile time. APART: sources that are compiled alone, because their names clash.
 # A case that cannot run here calls WARN("skipped: why") and returns; ctest then counts it as skipped.
-# Label `slow`: not run under sanitizers. Label `one_thread`: not built with KOLO_THREADS_ONLY.
+# Label `slow`: neither built nor run under sanitizers. Labels `one_thread`, `program`: not built with KOLO_THREADS_ONLY.
 # Several labels are one word with commas, as catch_discover_tests would keep only the first of a list.
 # A program of COST 20 or more gets the label `long`, which `test/run.sh --quick` leaves out.
 # COST: seconds under a sanitizer, roughly. ctest starts the highest COST first, so that no long case runs alone at the end.
@@ -43,7 +43,13 @@ function(kolo_test name)
   target_link_libraries(${name} PRIVATE kolo_catch ${arg_LIBS})
   kolo_precompiled(${name} FOR tests)
   target_compile_options(${name} PRIVATE ${KOLO_TEST_OPTIONS})
-  if(KOLO_THREADS_ONLY AND one_thread IN_LIST arg_LABELS)
+  set(is_left_out OFF)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND slow IN_LIST arg_LABELS)
+    set(is_left_out ON)
+  elseif(KOLO_THREADS_ONLY AND (one_thread IN_LIST arg_LABELS OR program IN_LIST arg_LABELS))
+    set(is_left_out ON)
+  endif()
+  if(is_left_out)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
   endif()
