@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "test/collectives/support/ranks.h"
+#include "test/collectives/support/wait_for_failure.h"
 #include "test/support/catch.h"
 #include "transports/settings.h"
 
@@ -225,9 +226,7 @@ TEST_CASE("a timeout names both ranks, the wait and the step, on the late rank t
     Communicator communicator(rank, 2, store, options_for(transport, 60s));
     std::vector<float> data(1 << 20);
     communicator.barrier();
-    if (rank == 1) {
-      while (!store->failure()) std::this_thread::yield();
-    }
+    if (rank == 1) wait_for_failure(*store);
     CallOptions call;
     call.algorithm = "ring";
     call.timeout = 300ms;
@@ -248,9 +247,7 @@ TEST_CASE("polling with test() reports a timeout and the rank that is missing") 
     CallOptions call;
     call.algorithm = "ring";
     call.timeout = 300ms;
-    if (rank == 1) {
-      while (!store->failure()) std::this_thread::yield();
-    }
+    if (rank == 1) wait_for_failure(*store);
     Work work = communicator.all_reduce_async(data, ReduceOp::kSum, call);
     ask_until_done(work);
   });
@@ -268,9 +265,7 @@ TEST_CASE(
     CallOptions call;
     call.algorithm = "ring";
     if (rank == 2) call.timeout = 3s;  // waits for rank 1, which waits for rank 0
-    if (rank == 0) {
-      while (!store->failure()) std::this_thread::yield();
-    }
+    if (rank == 0) wait_for_failure(*store);
     Work work = communicator.all_reduce_async(data, ReduceOp::kSum, call);
     if (rank == 2) return work.wait();
     ask_until_done(work);
@@ -284,9 +279,7 @@ TEST_CASE("a timeout names the rank that holds up all others, not one that also 
     Communicator communicator(rank, 4, store, options_for("inproc", 60s));
     std::vector<float> data(4096);
     communicator.barrier();
-    if (rank == 1) {
-      while (!store->failure()) std::this_thread::yield();
-    }
+    if (rank == 1) wait_for_failure(*store);
     CallOptions call;
     call.algorithm = "ring";  // no rank can finish without the others
     if (rank == 0) call.timeout = 3s;
@@ -348,9 +341,7 @@ TEST_CASE("a call's own timeout takes precedence in every form of the call") {
     call.timeout = 300ms;
     call.is_persistent = true;
     Work work = communicator.all_reduce_async(data, ReduceOp::kSum, call);
-    if (rank == 1) {
-      while (!store->failure()) std::this_thread::yield();
-    }
+    if (rank == 1) wait_for_failure(*store);
     work.start();
     work.wait();
   });
@@ -399,7 +390,7 @@ TEST_CASE("abort from another thread ends a wait of this rank") {
     Communicator communicator(rank, 2, store, options_for("inproc", 20s));
     communicator.barrier();
     if (rank == 0) {
-      while (!store->failure()) std::this_thread::yield();
+      wait_for_failure(*store);
       communicator.barrier();
       return;
     }
@@ -487,7 +478,7 @@ TEST_CASE("a timeout of a millisecond is printed as such") {
   const auto outcomes = run_threads(2, [](int rank, const std::shared_ptr<Store>& store) {
     Communicator communicator(rank, 2, store, options_for("shm", 20s));
     if (rank == 1) {
-      while (!store->failure()) std::this_thread::yield();
+      wait_for_failure(*store);
       return;
     }
     CallOptions call;

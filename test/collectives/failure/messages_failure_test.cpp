@@ -1,11 +1,14 @@
 // Failures with several messages in flight: every message ends on every rank, with one cause.
 #include <chrono>
 #include <functional>
+#include <future>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "test/collectives/support/ranks.h"
+#include "test/collectives/support/wait_for_failure.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {
@@ -42,7 +45,7 @@ void require_same_cause(const Outcomes& outcomes, ErrorCode code, const std::str
 
 // Waits until the job has failed, then throws the cause.
 void await_failure(Communicator& communicator, Store& store) {
-  while (!store.failure()) std::this_thread::yield();
+  wait_for_failure(store);
   communicator.barrier();
 }
 
@@ -167,10 +170,10 @@ TEST_CASE("a timeout names the message that timed out, and its peer") {
   REQUIRE(outcomes[0].text.find("is rank 2 alive") != std::string::npos);
 }
 
+// A wait is published after a second, so the jobs of all transports run at once.
 TEST_CASE("a timeout names the receives that wait for each other") {
-  const auto transport = GENERATE(from_range(transports_under_test()));
   const auto size = GENERATE(2, 3);
-  const auto outcomes = run_with(size, transport, [&](Communicator& communicator, Store& store) {
+  const auto body = [&](Communicator& communicator, Store& store) {
     Ints data(1);
     const int rank = communicator.rank();
     CallOptions call;
@@ -181,11 +184,21 @@ TEST_CASE("a timeout names the receives that wait for each other") {
         store.get("world/1/awaited/" + std::to_string(peer), Clock::now() + 60s);
     }
     communicator.receive({data.data(), 1, kInt}, (rank + 1) % size, call);
-  });
-  require_same_cause(outcomes, ErrorCode::kDeadline,
-                     size == 2 ? "; rank 1 itself waits to receive from rank 0: which of them is to"
-                               : "; rank 1 itself waits to receive from rank 2, rank 2 from rank 0:"
-                                 " which of them is to send first?");
+  };
+  std::vector<std::pair<std::string, std::future<Outcomes>>> jobs;
+  for (const std::string& transport : transports_under_test()) {
+    jobs.emplace_back(transport, std::async(std::launch::async, [&, transport] {
+                        return run_with(size, transport, body);
+                      }));
+  }
+  for (auto& [transport, outcomes] : jobs) {
+    INFO(transport);
+    require_same_cause(outcomes.get(), ErrorCode::kDeadline,
+                       size == 2 ? "; rank 1 itself waits to receive from rank 0: which of them is"
+                                   " to"
+                                 : "; rank 1 itself waits to receive from rank 2, rank 2 from rank"
+                                   " 0: which of them is to send first?");
+  }
 }
 
 TEST_CASE("receives that wait for each other end well if a send comes late") {

@@ -4,12 +4,12 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "collectives/key_server.h"
 #include "collectives/key_server/message.h"
 #include "test/collectives/support/ranks.h"
+#include "test/collectives/support/wait_for_failure.h"
 #include "test/support/catch.h"
 
 namespace kolo::test {
@@ -48,7 +48,7 @@ Outcomes run_with(
       body(communicator, client);
     }
     // A server that had finished learns of the failure from its next call.
-    while (!store->failure()) std::this_thread::yield();
+    wait_for_failure(*store);
     communicator.barrier();
   });
 }
@@ -127,7 +127,7 @@ TEST_CASE("a silent server is named by the worker that waits for it") {
       client.pull(0, values);
       client.wait(0);
     }
-    while (!store->failure()) std::this_thread::yield();
+    wait_for_failure(*store);
     communicator.barrier();
   });
   require_same_cause(outcomes, ErrorCode::kDeadline, 0, "key server rank 0 has sent nothing");
