@@ -18,7 +18,7 @@
 #include "element.h"
 #include "user_reduce_op.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Type of the elements of a buffer whose C++ type has no ElementType, such as a struct. Only a
 // UserReduceOp for elements of the same length reduces them, and no other call takes them. To move
@@ -131,4 +131,4 @@ class Reduction {
 // One number of elements per rank.
 using Counts = std::span<const std::size_t>;
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 std::vector<Bytes> cut(const Bytes& all, const std::vector<std::size_t>& lengths) {
@@ -52,4 +52,4 @@ Bytes broadcast_bytes(Communicator& communicator, std::span<const std::byte> dat
   return bytes;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -14,7 +14,7 @@
 
 #include "communicator.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 using Bytes = std::vector<std::byte>;
 
@@ -28,4 +28,4 @@ std::vector<Bytes> gather_bytes(Communicator& communicator, std::span<const std:
 // Returns the root's bytes on every rank; `data` of other ranks is ignored.
 Bytes broadcast_bytes(Communicator& communicator, std::span<const std::byte> data, int root);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

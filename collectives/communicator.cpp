@@ -14,7 +14,7 @@
 #include "transports/base/check.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -415,4 +415,4 @@ std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

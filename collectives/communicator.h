@@ -91,7 +91,7 @@
 #include "schedule.h"
 #include "work.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Predicted time of one algorithm, for a call that names none: see Communicator::predict.
 struct Prediction {
@@ -388,4 +388,4 @@ class Communicator {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 
 #include "collectives/engine/communicator_state.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // A short name, the same on all members: it is a prefix of keys in the store.
@@ -76,4 +76,4 @@ std::optional<Communicator> Communicator::split(int color, int key) {
   return subset(ranks);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

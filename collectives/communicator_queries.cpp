@@ -5,7 +5,7 @@
 #include "collectives/engine/communicator_state.h"
 #include "transports/base/check.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 int Communicator::rank() const { return state().rank(); }
 int Communicator::size() const { return state().size(); }
@@ -38,4 +38,4 @@ PeerStatistics Communicator::peer_statistics(int peer) const {
 std::vector<StepProfile> Communicator::step_profile() const { return state().step_profile(); }
 void Communicator::write_records() { state().write_records(); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -2,7 +2,7 @@
 // microseconds, and microseconds per byte.
 #pragma once
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Costs of a channel between two ranks, without the copies to and from memory on both ends.
 struct Link {
@@ -30,4 +30,4 @@ struct Costs {
   friend bool operator==(const Costs&, const Costs&) = default;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 
 #include "element.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class DeviceMath {
  public:
@@ -49,4 +49,4 @@ class DeviceMath {
   virtual void free(std::byte* memory) noexcept = 0;  // may wait for the device
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -3,7 +3,7 @@
 #include "collectives/reduce/conversions.inc"
 #include "collectives/reduce/kernels.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 std::string_view to_string(ElementType type) {
   switch (type) {
@@ -85,4 +85,4 @@ ScaleKernel scale_kernel(ElementType type) { return reduce::best().scale(type); 
 
 MultiplyKernel multiply_kernel(ElementType type) { return reduce::best().multiply(type); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

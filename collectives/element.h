@@ -6,7 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 enum class ElementType : std::uint8_t {
   kFloat32,
@@ -208,4 +208,4 @@ ScaleKernel scale_kernel(ElementType type);
 using MultiplyKernel = void (*)(void* out, const void* local, std::size_t count, double factor);
 MultiplyKernel multiply_kernel(ElementType type);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -8,7 +8,7 @@
 
 #include "transports/base/check.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 std::vector<GradientBucket> plan_gradient_buckets(std::span<const std::size_t> lengths,
                                                   std::size_t element_bytes,
@@ -95,4 +95,4 @@ void GradientBuckets::wait() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) missing_[i] = buckets_[i].parameters;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -27,7 +27,7 @@
 #include "options.h"
 #include "work.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Sizes in bytes. Small buckets cost a latency each. The last bucket starts after backward, so its
 // time is not hidden. The first is small, so that communication begins early.
@@ -97,4 +97,4 @@ class GradientBuckets {
   std::vector<Work> works_;             // of the started buckets
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

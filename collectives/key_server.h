@@ -42,7 +42,7 @@
 
 #include "communicator.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct Key {
   std::size_t first = 0;  // elements of the arena
@@ -188,4 +188,4 @@ class KeyClient {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -14,7 +14,7 @@
 
 #include "../transports/log.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Which bits a reduction of floats may have. In every mode all ranks get the same bits.
 enum class Reproducibility : std::uint8_t {
@@ -121,4 +121,4 @@ struct CallOptions {
   std::optional<DeviceStream> stream = {};
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

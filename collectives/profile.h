@@ -18,7 +18,7 @@
 #include "../transports/transport.h"
 #include "schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Bytes as counted by the channels. The formulas of the algorithms give the payload, without
 // headers.
@@ -59,4 +59,4 @@ struct StepProfile {
   double waited_us = 0;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -11,7 +11,7 @@
 
 #include "device_math.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace cuda {
 class Driver;
@@ -32,4 +32,4 @@ struct RankDevice {
   int runtime_version = 0;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

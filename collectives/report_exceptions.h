@@ -12,7 +12,7 @@
 
 #include "communicator.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Calls `body`, and returns its result. If an exception leaves it, its what() becomes the job's
 // failure, as by abort(), unless there is one already. The exception then goes on to the caller.
@@ -36,4 +36,4 @@ decltype(auto) report_exceptions(Communicator& communicator, Body&& body) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

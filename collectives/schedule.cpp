@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 std::string_view to_string(StepKind kind) {
   switch (kind) {
@@ -118,4 +118,4 @@ std::string describe(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -29,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // The action of a step on one segment. A step reads the operand `in` and writes the operand `out`,
 // if its kind has them.
@@ -193,4 +193,4 @@ struct ScheduleRequest {
 // Human-readable text of a schedule, one line per step.
 std::string describe(const Schedule& schedule);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 void require_parts(const ServerPlan& plan, std::size_t servers) {
@@ -88,4 +88,4 @@ ServerPlan balanced_plan(std::vector<int> servers, int size) {
   return plan;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

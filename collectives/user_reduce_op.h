@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // The longest element, in bytes. An element must also fit into a segment of the transport.
 inline constexpr std::size_t kLongestElement = 65535;
@@ -64,4 +64,4 @@ UserReduceOp make_user_reduce_op(Combine combine, bool is_commutative = true,
   return reducer;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

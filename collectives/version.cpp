@@ -1,7 +1,7 @@
 #include "collectives/version.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 std::string_view version() { return KOLO_VERSION; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -3,9 +3,9 @@
 
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Major, minor, patch: "0.2.0".
 std::string_view version();
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

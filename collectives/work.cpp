@@ -7,7 +7,7 @@
 #include "collectives/engine/operation.h"
 #include "transports/base/check.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 bool Work::test() {
   check(is_valid(), "test() on a Work without an operation");
@@ -72,4 +72,4 @@ std::optional<std::size_t> wait_any(std::span<const Work> works, Deadline deadli
   return first_ended();
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

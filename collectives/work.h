@@ -10,7 +10,7 @@
 #include "../transports/error.h"
 #include "../transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class Operation;
 
@@ -65,4 +65,4 @@ class Work {
 std::optional<std::size_t> wait_any(std::span<const Work> works,
                                     Deadline deadline = Deadline::max());
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -15,7 +15,7 @@
 
 #include "rendezvous.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // A key-value store of the caller. Keys are printable text; values are any bytes, up to
 // Store::kLongestValue. The functions may be called from several threads at once. The rules hold
@@ -50,4 +50,4 @@ using AllGather = std::function<void(std::span<const std::byte> mine, std::span<
 std::shared_ptr<Store> store_by_all_gather(int rank, int size, const AllGather& all_gather,
                                            Deadline deadline);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -1,6 +1,6 @@
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
@@ -32,4 +32,4 @@ std::string by_rank(int rank, std::string_view text) {
   return own + ": " + std::string(text);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 enum class ErrorCode {
   kPeerLost,     // the peer's process or connection is gone
@@ -45,4 +45,4 @@ class Error : public std::runtime_error {
 // this rank ("rank 2 has ...").
 std::string by_rank(int rank, std::string_view text);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

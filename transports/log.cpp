@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 void write_line(const Log& log, std::string_view line) noexcept {
   if (!log) {
@@ -16,4 +16,4 @@ void write_line(const Log& log, std::string_view line) noexcept {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

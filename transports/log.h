@@ -5,7 +5,7 @@
 #include <functional>
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Gets one line without its end. Called from threads that use the communicator, also from its
 // destructor; it must not use the communicator, and what it throws is ignored.
@@ -14,4 +14,4 @@ using Log = std::function<void(std::string_view line)>;
 // Gives the line to the log; if that is empty, to standard error as "kolo: LINE".
 void write_line(const Log& log, std::string_view line) noexcept;
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -24,7 +24,7 @@
 #include "transports/settings.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 #define KOLO_ROW(name) TransportKind name##_transport();
 #include "transport_table.inc"
@@ -429,4 +429,4 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -11,7 +11,7 @@
 #include "rendezvous.h"
 #include "transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct Topology;
 
@@ -91,4 +91,4 @@ bool joins_processes(std::string_view name);
 // simulated) hosts and the transport joins only one host.
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportRequest& request);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

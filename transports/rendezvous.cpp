@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::shared_ptr<Store> joined_once(std::shared_ptr<Store> store) {
   return std::make_shared<JoinedOnce>(std::move(store));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -34,7 +34,7 @@
 #include "log.h"
 #include "transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class PastJobs;
 
@@ -194,4 +194,4 @@ std::shared_ptr<Store> store_from_environment(const LaunchEnvironment& who, Dead
 // that cannot be read: the name may belong to a later version, or to a transport from outside.
 void tell_unknown_settings(Store& store, const Log& log = {});
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -14,7 +14,7 @@
 #include "transports/decorators/fault.h"
 #include "transports/decorators/shape.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -342,4 +342,4 @@ bool is_in_environment(const char* name) { return std::getenv(name) != nullptr; 
 
 void set_setting(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 enum class WaitKind : std::uint8_t { kAuto, kSpin, kYield, kBlock };
 
@@ -163,4 +163,4 @@ void set_setting(const char* name, const std::string& value);
 // Whether the text is a valid host name for KOLO_HOST_ID: 1 to 64 visible characters.
 bool is_host_id(std::string_view text);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 #include "transports/base/copy_words.h"
 #include "transports/posix/host/cgroup.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::shared_ptr<std::byte[]> Transport::allocate(std::size_t bytes) {
   return {memory, [](std::byte* freed) { ::operator delete[](freed, page); }};
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -42,7 +42,7 @@
 #include <string>
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 using Clock = std::chrono::steady_clock;
 using Deadline = Clock::time_point;
@@ -352,4 +352,4 @@ class Transport {
   virtual std::string carrier() const { return ""; }
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -22,7 +22,7 @@
 #include "collectives/algorithms/ring.h"
 #include "collectives/algorithms/scatter_allgather.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Algorithms without servers ignore that part of the request.
@@ -175,4 +175,4 @@ std::vector<std::string_view> algorithm_names(Collective collective) {
   return names;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -8,7 +8,7 @@
 #include "collectives/algorithms/parameter_server.h"
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Inputs of any algorithm; `servers` is used by push and pull only.
 struct PlanRequest {
@@ -50,4 +50,4 @@ std::string_view algorithm_name(std::uint8_t row);
 // The names of a collective's rows, in the order of the table; public by communicator.h.
 std::vector<std::string_view> algorithm_names(Collective collective);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -19,7 +19,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -166,4 +166,4 @@ std::size_t bidirectional_ring_all_reduce_sent(int rank, int size, std::size_t c
          bidirectional_ring_all_gather_sent(rank, size, count, segment);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

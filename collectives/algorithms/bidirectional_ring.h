@@ -6,7 +6,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Input and output: `count` elements in `size` chunks.
 Schedule bidirectional_ring_all_reduce(const ScheduleRequest& request);
@@ -25,4 +25,4 @@ std::size_t bidirectional_ring_reduce_scatter_sent(int rank, int size, std::size
 std::size_t bidirectional_ring_all_gather_sent(int rank, int size, std::size_t count,
                                                std::size_t segment);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

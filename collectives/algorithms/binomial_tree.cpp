@@ -21,7 +21,7 @@
 #include "collectives/algorithms/knomial_tree.h"
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -163,4 +163,4 @@ std::size_t binomial_tree_scatter_sent(int rank, int size, int root, std::size_t
   return sent;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Every rank ends with the root's `count` elements, as one chunk. Input and output are the same
 // memory.
@@ -26,4 +26,4 @@ std::size_t binomial_tree_reduce_sent(int rank, int root, std::size_t count);
 std::size_t binomial_tree_gather_sent(int rank, int size, int root, std::size_t count);
 std::size_t binomial_tree_scatter_sent(int rank, int size, int root, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -23,7 +23,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 using namespace steps;
 
@@ -88,4 +88,4 @@ std::size_t bruck_all_to_all_sent(int size, std::size_t share) {
   return hops * share;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

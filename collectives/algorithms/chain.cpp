@@ -20,7 +20,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -170,4 +170,4 @@ std::size_t chain_scan_sent(int rank, int size, std::size_t count) {
   return rank + 1 < size ? count : 0;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Output: the reduction over ranks 0 to `rank`.
 Schedule chain_scan(const ScheduleRequest& request);
@@ -29,4 +29,4 @@ std::size_t chain_broadcast_sent(int rank, int size, int root, std::size_t count
 std::size_t chain_reduce_sent(int rank, int root, std::size_t count);
 std::size_t ordered_chain_reduce_sent(int rank, int size, int root, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -12,7 +12,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -85,4 +85,4 @@ std::size_t direct_scatter_sent(int rank, int root, std::size_t roots, std::size
   return rank == root ? all - roots : 0;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

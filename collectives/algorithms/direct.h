@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Chunk r of the data belongs to rank r; only the root holds all chunks.
 Schedule direct_gather(const ScheduleRequest& request);
@@ -19,4 +19,4 @@ Schedule direct_message(const ScheduleRequest& request);
 std::size_t direct_gather_sent(int rank, int root, std::size_t mine);
 std::size_t direct_scatter_sent(int rank, int root, std::size_t roots, std::size_t all);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -28,7 +28,7 @@
 #include "collectives/algorithms/parameter_server.h"
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -164,4 +164,4 @@ std::size_t two_shot_all_reduce_sent(int rank, int size, std::size_t count) {
   return direct_reduce_scatter_sent(rank, size, count) + direct_all_gather_sent(rank, size, count);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Input and output: `count` elements, one chunk.
 Schedule one_shot_all_reduce(const ScheduleRequest& request);
@@ -25,4 +25,4 @@ std::size_t two_shot_all_reduce_sent(int rank, int size, std::size_t count);
 std::size_t direct_reduce_scatter_sent(int rank, int size, std::size_t count);
 std::size_t direct_all_gather_sent(int rank, int size, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 // Source: Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", 1988.
 #include "collectives/algorithms/dissemination.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 Schedule dissemination_barrier(const ScheduleRequest& request) {
   Schedule schedule;
@@ -43,4 +43,4 @@ int dissemination_barrier_sent(int size) {
   return rounds;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -3,7 +3,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Runs over the executor's scratch with a count of kBarrierCount elements, no input and no output.
 // A rank sends chunk 0 and receives into chunk 1.
@@ -13,4 +13,4 @@ Schedule dissemination_barrier(const ScheduleRequest& request);
 // Elements that every rank sends: ceil(log2(size)).
 int dissemination_barrier_sent(int size);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

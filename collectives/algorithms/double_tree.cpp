@@ -32,7 +32,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -240,4 +240,4 @@ std::size_t double_tree_reduce_sent(int rank, int root, std::size_t count) {
   return rank == root ? 0 : count;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

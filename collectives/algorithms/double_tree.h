@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Input and output: `count` elements in two chunks.
 Schedule double_tree_all_reduce(const ScheduleRequest& request);
@@ -22,4 +22,4 @@ std::size_t double_tree_all_reduce_sent(int rank, int size, std::size_t count);
 std::size_t double_tree_broadcast_sent(int rank, int size, int root, std::size_t count);
 std::size_t double_tree_reduce_sent(int rank, int root, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

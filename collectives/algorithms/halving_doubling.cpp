@@ -33,7 +33,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -209,4 +209,4 @@ std::size_t halving_doubling_all_reduce_sent(int rank, int size, std::size_t cou
          recursive_doubling_all_gather_sent(rank, size, count);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

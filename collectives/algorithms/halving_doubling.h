@@ -6,7 +6,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Input: `count` elements in `size` chunks; output: chunk `rank`.
 Schedule recursive_halving_reduce_scatter(const ScheduleRequest& request);
@@ -22,4 +22,4 @@ std::size_t recursive_halving_reduce_scatter_sent(int rank, int size, std::size_
 std::size_t recursive_doubling_all_gather_sent(int rank, int size, std::size_t count);
 std::size_t halving_doubling_all_reduce_sent(int rank, int size, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -38,7 +38,7 @@
 #include "collectives/algorithms/hierarchical_writer.h"
 #include "collectives/algorithms/ring.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -190,4 +190,4 @@ Traffic hierarchical_all_reduce_traffic(const ScheduleRequest& request, std::siz
   return {count - owned + across + others * owned, across};
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Input and output: `count` elements.
 Schedule hierarchical_all_reduce(const ScheduleRequest& request);
@@ -39,4 +39,4 @@ Traffic hierarchical_reduce_scatter_traffic(const ScheduleRequest& request, std:
 Traffic hierarchical_all_gather_traffic(const ScheduleRequest& request, std::size_t count);
 Traffic hierarchical_barrier_traffic(const ScheduleRequest& request);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -24,7 +24,7 @@
 #include "collectives/algorithms/hierarchical.h"
 #include "collectives/algorithms/hierarchical_writer.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -240,4 +240,4 @@ Traffic hierarchical_barrier_traffic(const ScheduleRequest& request) {
   return {rounds + others, rounds};
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -24,7 +24,7 @@
 #include "collectives/algorithms/hierarchical.h"
 #include "collectives/algorithms/hierarchical_writer.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -195,4 +195,4 @@ Traffic hierarchical_all_gather_traffic(const ScheduleRequest& request, std::siz
   return {across + others * (owned + kept_for_others(request, lanes, count)), across};
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

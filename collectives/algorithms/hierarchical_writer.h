@@ -11,7 +11,7 @@
 #include "collectives/algorithms/lanes.h"
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class HierarchicalWriter {
  public:
@@ -113,4 +113,4 @@ class HierarchicalWriter {
   Schedule schedule_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -19,7 +19,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -123,4 +123,4 @@ std::size_t knomial_tree_reduce_sent(int rank, int root, std::size_t count) {
   return rank == root ? 0 : count;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

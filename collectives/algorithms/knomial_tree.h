@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // `radix`: 2 to 8 are sensible; below 2 is std::invalid_argument.
 
@@ -20,4 +20,4 @@ Schedule knomial_tree_reduce(const ScheduleRequest& request, int radix);
 std::size_t knomial_tree_broadcast_sent(int rank, int size, int root, int radix, std::size_t count);
 std::size_t knomial_tree_reduce_sent(int rank, int root, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

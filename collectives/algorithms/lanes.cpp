@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 Lanes::Lanes(const ScheduleRequest& request, bool has_root)
     : host_of_(request.hosts.begin(), request.hosts.end()) {
@@ -40,4 +40,4 @@ std::vector<int> Lanes::neighbours(int rank) const {
   return others;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

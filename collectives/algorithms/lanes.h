@@ -11,7 +11,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 inline constexpr int kNoLane = -1;
 
@@ -48,4 +48,4 @@ class Lanes {
   int lanes_ = 0;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

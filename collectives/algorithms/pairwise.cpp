@@ -22,7 +22,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 using namespace steps;
 
@@ -76,4 +76,4 @@ Schedule direct_all_to_all(const ScheduleRequest& request) {
 
 std::size_t pairwise_all_to_all_sent(std::size_t gives, std::size_t keeps) { return gives - keeps; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -45,7 +45,7 @@
 #include <utility>
 #include <vector>
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Rounds after the push of a chunk.
@@ -432,4 +432,4 @@ std::size_t parameter_server_pull_sent(const ParameterServerRequest& request, st
   return others * served_count(request, count);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

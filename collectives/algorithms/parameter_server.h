@@ -7,7 +7,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct ParameterServerRequest {
   int rank = 0;
@@ -39,4 +39,4 @@ std::size_t parameter_server_sent(const ParameterServerRequest& request, std::si
 std::size_t parameter_server_push_sent(const ParameterServerRequest& request, std::size_t count);
 std::size_t parameter_server_pull_sent(const ParameterServerRequest& request, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

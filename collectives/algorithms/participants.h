@@ -6,7 +6,7 @@
 // reduction in the order of numbers is one in the order of ranks.
 #pragma once
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class Participants {
  public:
@@ -27,4 +27,4 @@ class Participants {
   int surplus_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

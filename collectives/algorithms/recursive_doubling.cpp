@@ -22,7 +22,7 @@
 #include "collectives/algorithms/participants.h"
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -85,4 +85,4 @@ std::size_t recursive_doubling_all_reduce_sent(int rank, int size, std::size_t c
   return static_cast<std::size_t>(times) * count;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -30,7 +30,7 @@
 #include "collectives/algorithms/participants.h"
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -195,4 +195,4 @@ std::size_t recursive_multiplying_all_reduce_sent(int rank, int size, std::size_
 
 int recursive_multiplying_all_reduce_hops(int size) { return hops_of(size, participants_of(size)); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Input and output: `count` elements, one chunk.
 Schedule recursive_multiplying_all_reduce(const ScheduleRequest& request);
@@ -16,4 +16,4 @@ std::size_t recursive_multiplying_all_reduce_sent(int rank, int size, std::size_
 // Messages in sequence from the first message to the last result.
 int recursive_multiplying_all_reduce_hops(int size);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -20,7 +20,7 @@
 // workstations", 2009; the fused steps are those of NCCL.
 #include "collectives/algorithms/ring.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr int wrap(int rank, int size) { return ((rank % size) + size) % size; }
@@ -181,4 +181,4 @@ std::size_t ring_all_reduce_sent(int rank, int size, std::size_t count) {
   return ring_reduce_scatter_sent(rank, size, count) + ring_all_gather_sent(rank, size, count);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Input and output: `count` elements in `size` chunks. ScheduleRequest::can_answer is used with two
 // ranks only.
@@ -22,4 +22,4 @@ std::size_t ring_all_reduce_sent(int rank, int size, std::size_t count);
 std::size_t ring_reduce_scatter_sent(int rank, int size, std::size_t count);
 std::size_t ring_all_gather_sent(int rank, int size, std::size_t count);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

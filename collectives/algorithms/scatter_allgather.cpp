@@ -21,7 +21,7 @@
 
 #include "collectives/algorithms/steps.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace steps;
@@ -102,4 +102,4 @@ std::size_t scatter_allgather_broadcast_sent(int rank, int size, int root, std::
   return scattered + count - between(next, numbers.end_of(next));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -7,7 +7,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo::steps {
+namespace kolo::inline v0::steps {
 
 constexpr Operand input(int chunk) { return {Place::kInput, static_cast<std::uint16_t>(chunk)}; }
 constexpr Operand output(int chunk) { return {Place::kOutput, static_cast<std::uint16_t>(chunk)}; }
@@ -93,4 +93,4 @@ constexpr Step reduce_send(int to, Operand in, Operand out) {
   return step(StepKind::kReduceSend, kNobody, to, in, out);
 }
 
-}  // namespace kolo::steps
+}  // namespace kolo::inline v0::steps

@@ -8,7 +8,7 @@
 #include "collectives/version.h"
 #include "transports/bootstrap.h"
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 namespace {
 
@@ -64,7 +64,7 @@ Allocations& allocations() {
 
 }  // namespace
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface
 
 using namespace kolo::c_interface;
 

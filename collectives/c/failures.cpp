@@ -1,7 +1,7 @@
 // Results and failures of the C interface.
 #include "collectives/c/handles.h"
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 namespace {
 
@@ -87,7 +87,7 @@ kolo_result remember_exception(LastFailure* last) noexcept {
   }
 }
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface
 
 using namespace kolo::c_interface;
 

@@ -18,7 +18,7 @@
 #include "transports/error.h"
 #include "transports/rendezvous.h"
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 struct Failure {
   kolo_result result = KOLO_OK;
@@ -100,7 +100,7 @@ Struct fields_of(const Struct* given, const char* name) {
   return fields;
 }
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface
 
 struct kolo_communicator {
   explicit kolo_communicator(kolo::Communicator made) : communicator(std::move(made)) {}
@@ -121,7 +121,7 @@ struct kolo_job_store {
   std::shared_ptr<kolo::Store> store;
 };
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 inline LastFailure* last_of(const kolo_communicator* communicator) {
   return communicator == nullptr ? nullptr : communicator->last.get();
@@ -175,4 +175,4 @@ class Call {
   std::unique_ptr<kolo_work> made_;  // before the operation is issued, as there may be no memory
 };
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface

@@ -4,7 +4,7 @@
 #include "collectives/c/handles.h"
 #include "collectives/c/kolo_servers.h"
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 namespace {
 
@@ -152,7 +152,7 @@ std::size_t own_share(const ServerPlan& plan, const Communicator& world, std::si
 
 }  // namespace
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface
 
 using namespace kolo;
 using namespace kolo::c_interface;

@@ -5,7 +5,7 @@
 
 #include "collectives/c/handles.h"
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 namespace {
 
@@ -39,7 +39,7 @@ void write_fields(Struct* into, Struct values, const char* name) {
 
 }  // namespace
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface
 
 using namespace kolo;
 using namespace kolo::c_interface;

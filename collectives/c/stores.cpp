@@ -5,7 +5,7 @@
 #include "collectives/c/handles.h"
 #include "transports/bootstrap.h"
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 namespace {
 
@@ -64,7 +64,7 @@ KeyValueFunctions key_value_functions(const std::shared_ptr<Context>& context) {
 
 }  // namespace
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface
 
 struct kolo_store_server {
   kolo_store_server(const std::string& host, std::uint16_t port, int size)

@@ -4,7 +4,7 @@
 
 #include "collectives/c/handles.h"
 
-namespace kolo::c_interface {
+namespace kolo::inline v0::c_interface {
 
 namespace {
 
@@ -24,7 +24,7 @@ Deadline limit_in(std::int64_t timeout_ms) {
 
 }  // namespace
 
-}  // namespace kolo::c_interface
+}  // namespace kolo::inline v0::c_interface
 
 using namespace kolo;
 using namespace kolo::c_interface;

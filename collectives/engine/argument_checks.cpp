@@ -10,7 +10,7 @@
 
 #include "collectives/executor/call_header.h"
 
-namespace kolo::checked_calls {
+namespace kolo::inline v0::checked_calls {
 namespace {
 
 std::string name_of_element(const Call& call) {
@@ -177,4 +177,4 @@ void require_counts(const Call& call, Caller who, std::string_view name, Counts 
   require_count(call, sum(counts));
 }
 
-}  // namespace kolo::checked_calls
+}  // namespace kolo::inline v0::checked_calls

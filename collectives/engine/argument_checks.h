@@ -9,7 +9,7 @@
 #include "collectives/buffer.h"
 #include "collectives/engine/checked_call.h"
 
-namespace kolo::checked_calls {
+namespace kolo::inline v0::checked_calls {
 
 // A buffer under the name that errors give it.
 struct Named {
@@ -62,4 +62,4 @@ void require_sum(const Call& call, Caller who, std::string_view name, std::size_
                  std::size_t given);
 void require_own(const Call& call, Caller who, Counts counts, std::size_t given);
 
-}  // namespace kolo::checked_calls
+}  // namespace kolo::inline v0::checked_calls

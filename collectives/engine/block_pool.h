@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <new>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // A block may return to the pool of another thread than the one that took it.
 template <std::size_t kBytes>
@@ -87,4 +87,4 @@ class PooledAllocator {
   friend bool operator==(const PooledAllocator&, const PooledAllocator&) { return true; }
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -14,7 +14,7 @@
 #include "collectives/engine/checked_call.h"
 #include "collectives/executor/call_header.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class Executor;
 
@@ -79,4 +79,4 @@ class CallCache {
   std::array<CachedCall, std::size_t{1} << kBits> calls_{};
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

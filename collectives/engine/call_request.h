@@ -12,7 +12,7 @@
 #include "collectives/engine/checked_call.h"
 #include "collectives/options.h"
 
-namespace kolo::call_requests {
+namespace kolo::inline v0::call_requests {
 
 using checked_calls::Caller;
 
@@ -212,4 +212,4 @@ auto pull(const Self& self, const ConstBuffer& in, const Buffer& out, const Serv
                  [&] { return checked_calls::pull(self.caller(), in, out, plan, options); }};
 }
 
-}  // namespace kolo::call_requests
+}  // namespace kolo::inline v0::call_requests

@@ -8,7 +8,7 @@
 #include "collectives/algorithms/dissemination.h"
 #include "collectives/engine/argument_checks.h"
 
-namespace kolo::checked_calls {
+namespace kolo::inline v0::checked_calls {
 namespace {
 
 // Both buffers, and the elements where they would meet in place.
@@ -412,4 +412,4 @@ Exchange exchange(Caller who, ConstBuffer sent, int to, Buffer received, int fro
   return both;
 }
 
-}  // namespace kolo::checked_calls
+}  // namespace kolo::inline v0::checked_calls

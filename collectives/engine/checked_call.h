@@ -14,7 +14,7 @@
 #include "collectives/options.h"
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Instead of an algorithm's row: the planner chooses when the call is issued.
 inline constexpr std::uint8_t kPlannerChooses = 0xff;
@@ -129,4 +129,4 @@ Exchange exchange(Caller who, ConstBuffer sent, int to, Buffer received, int fro
                   const CallOptions& options);
 
 }  // namespace checked_calls
-}  // namespace kolo
+}  // namespace kolo::inline v0

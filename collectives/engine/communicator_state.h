@@ -9,7 +9,7 @@
 #include "collectives/engine/engine.h"
 #include "collectives/engine/fork_generation.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct Communicator::State : Engine {
   using Engine::Engine;
@@ -24,4 +24,4 @@ struct Communicator::State : Engine {
   std::shared_ptr<State> itself_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 #include "collectives/engine/engine.h"
 #include "collectives/engine/wait_graph.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // After this many blocked rounds, check headers that have arrived but are not needed yet.
@@ -320,4 +320,4 @@ void Engine::serve() {
 
 bool Engine::is_wanted() const { return waiters_.load(std::memory_order_relaxed) > 0; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -12,7 +12,7 @@
 #include "transports/registry.h"
 #include "transports/settings.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr auto kNever = Deadline::max();
@@ -486,4 +486,4 @@ void Engine::leave() noexcept {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

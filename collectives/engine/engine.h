@@ -48,7 +48,7 @@
 #include "transports/rendezvous.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // `options` with the timeout filled in and bounded. Throws std::invalid_argument for invalid
 // options.
@@ -338,4 +338,4 @@ class Engine {
   std::shared_ptr<Engine> keep_;  // keeps this engine alive for the progress thread, see close()
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -4,7 +4,7 @@
 #include "collectives/engine/engine.h"
 #include "transports/base/check.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -82,4 +82,4 @@ Deadline Engine::next_look() {
   return due;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

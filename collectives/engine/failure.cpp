@@ -13,7 +13,7 @@
 #include "collectives/engine/missing_connections.h"
 #include "collectives/engine/wait_graph.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -414,4 +414,4 @@ void Engine::compare(const CallHeader& mine, int peer, std::string_view said) co
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

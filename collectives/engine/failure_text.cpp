@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::vector<WaitEdge> wait_edges_from(std::string_view text, int size) {
   return awaited;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Appends code and peer to the message: "rank 1 called ... [mismatch, rank 1]".
 std::string to_text(const Error& failure);
@@ -30,4 +30,4 @@ std::string to_text(std::span<const WaitEdge> awaited);
 // The inverse, for the first line of `text`; ranks outside a job of `size` are dropped.
 std::vector<WaitEdge> wait_edges_from(std::string_view text, int size);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

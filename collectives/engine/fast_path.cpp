@@ -15,7 +15,7 @@
 
 #include "collectives/engine/engine.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Largest message in bytes. Other threads may wait for the lock while it is moved, some 10 us.
@@ -254,4 +254,4 @@ void Engine::fail_in_queue(Operation& operation, const std::exception_ptr& failu
   fail(explain(at_hand_, failure));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

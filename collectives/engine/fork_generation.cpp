@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <atomic>
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 std::atomic<std::uint64_t> generation{0};
@@ -18,4 +18,4 @@ std::uint64_t fork_generation() {
   return generation.load(std::memory_order_relaxed);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

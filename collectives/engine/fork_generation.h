@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Constant within a process, different in every child made by fork(). After the first call it costs
 // one memory read.
 std::uint64_t fork_generation();
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

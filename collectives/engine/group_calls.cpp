@@ -12,7 +12,7 @@
 #include "collectives/engine/engine.h"
 #include "collectives/engine/wait_graph.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // "ranks 0, 1, 2", or the first ones and the number of all.
@@ -203,4 +203,4 @@ void Engine::compare_with_group(const CallHeader& mine, int peer, std::string_vi
   throw group_beside_collective(peer, *group, rank_, mine, peer);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

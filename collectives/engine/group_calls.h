@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct GroupCall {
   std::string name;
@@ -32,4 +32,4 @@ std::string to_text(const GroupCall& call);
 // The inverse; nullopt for any other text, such as that of a group that is complete.
 std::optional<GroupCall> group_call_from(std::string_view text);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class JobFailure {
  public:
@@ -42,4 +42,4 @@ class JobFailure {
   std::atomic<bool> is_known_{false};  // cause_ is read under the lock
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 
 #include "collectives/engine/wait_graph.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -135,4 +135,4 @@ std::string find_missing_connections(Store& store, int rank, std::span<Channel* 
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

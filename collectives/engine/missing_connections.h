@@ -18,7 +18,7 @@
 #include "transports/rendezvous.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // The rows of one rank: their number, and the first of them, a line each. `channels`: by rank, null
 // for the rank itself. Empty: no connection is missing.
@@ -34,4 +34,4 @@ std::string missing_connections_table(std::span<const std::string> rows);
 std::string find_missing_connections(Store& store, int rank, std::span<Channel* const> channels,
                                      const Error& failure);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

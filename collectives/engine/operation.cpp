@@ -2,7 +2,7 @@
 
 #include "collectives/engine/block_pool.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 std::shared_ptr<Operation> Operation::make() {
   return std::allocate_shared<Operation>(PooledAllocator<Operation>());
@@ -16,4 +16,4 @@ std::shared_ptr<Operation> Operation::done() {
   return {std::shared_ptr<Operation>(), &ended};
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -13,7 +13,7 @@
 #include "transports/error.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class Engine;
 class StreamExecutor;
@@ -71,4 +71,4 @@ class Operation {
   std::shared_ptr<Operation> self;  // keeps an asynchronous one alive until it is done
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

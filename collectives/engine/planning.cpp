@@ -13,7 +13,7 @@
 #include "collectives/planner/probe.h"
 #include "transports/settings.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr std::string_view kFar = "far";
@@ -235,4 +235,4 @@ std::vector<Prediction> Engine::predict(Collective collective, std::size_t bytes
   return planner_.predict(collective, bytes, order_of(collective, type, op));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

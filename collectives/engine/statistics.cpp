@@ -9,7 +9,7 @@
 #include "transports/decorators/trace.h"
 #include "transports/settings.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Sums all bytes that the channels have moved, including headers and probes.
 void Engine::count_bytes(CommunicatorStatistics& sum) const {
@@ -107,4 +107,4 @@ void Engine::write_records() {
   if (wrong) std::rethrow_exception(wrong);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

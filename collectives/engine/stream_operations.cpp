@@ -10,7 +10,7 @@
 
 #include "collectives/engine/engine.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // A device does not notify the host when it is done, so a waiting thread polls: first without a
@@ -205,4 +205,4 @@ void Engine::fail_on_streams(const Error& cause, std::unique_lock<std::mutex>& l
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

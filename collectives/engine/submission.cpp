@@ -6,7 +6,7 @@
 
 #include "collectives/engine/operation.h"
 
-namespace kolo::submission {
+namespace kolo::inline v0::submission {
 namespace {
 
 bool is_default(const CallOptions& call) {
@@ -64,4 +64,4 @@ std::optional<Work> issued_from_cache(const std::shared_ptr<Engine>& engine, Cal
   return Work(std::move(operation));
 }
 
-}  // namespace kolo::submission
+}  // namespace kolo::inline v0::submission

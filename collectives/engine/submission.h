@@ -8,7 +8,7 @@
 #include "collectives/engine/engine.h"
 #include "collectives/work.h"
 
-namespace kolo::submission {
+namespace kolo::inline v0::submission {
 
 // Blocking. Throws std::invalid_argument for a persistent call.
 void run(Engine& engine, Call call, Update update = {});
@@ -23,4 +23,4 @@ bool ran_from_cache(Engine& engine, CallKey key, const void* in, void* out,
 std::optional<Work> issued_from_cache(const std::shared_ptr<Engine>& engine, CallKey key,
                                       const void* in, void* out, const CallOptions& call);
 
-}  // namespace kolo::submission
+}  // namespace kolo::inline v0::submission

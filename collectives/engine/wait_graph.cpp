@@ -9,7 +9,7 @@
 
 #include "collectives/engine/missing_connections.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr std::chrono::milliseconds kLastQuestions{500};
@@ -72,4 +72,4 @@ std::string wait_chain_text(int awaited, int last) {
   return fmt::format("rank {} waits too, at the end of the chain for rank {}; ", awaited, last);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

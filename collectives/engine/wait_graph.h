@@ -15,7 +15,7 @@
 #include "collectives/engine/failure_text.h"
 #include "transports/rendezvous.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // A rank publishes a wait that is longer than this.
 inline constexpr std::chrono::seconds kPublishWaitsAfter{1};
@@ -47,4 +47,4 @@ std::optional<std::pair<int, int>> find_facing_pair(Store& store, int rank, int 
 // "rank 1 waits too, at the end of the chain for rank 3; ", or empty if both are the same rank.
 std::string wait_chain_text(int awaited, int last);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 #include "collectives/algorithms/algorithm_table.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Hash of the server plan or of the counts.
@@ -68,4 +68,4 @@ std::string describe_mismatch(int one, const CallHeader& ones, int other,
       one, one_said, other, other_said);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -18,7 +18,7 @@
 #include "collectives/schedule.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct CallHeader {
   std::uint16_t magic = 0x4b31;  // version of this format, "K1"
@@ -117,4 +117,4 @@ std::string describe(const CallHeader& header);
 // float32 sum; ...". If these texts are equal, details that differ are added.
 std::string describe_mismatch(int one, const CallHeader& ones, int other, const CallHeader& others);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

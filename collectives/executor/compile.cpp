@@ -12,7 +12,7 @@
 #include "collectives/schedule/coalesced_order.h"
 #include "transports/base/preposted_receives.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 bool is_same_data(const Step& one, const Step& other) {
@@ -291,4 +291,4 @@ std::size_t Executor::begin_of(const Line& line, const Operand& operand) const {
   return 0;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // "8 B", "64.0 KiB", "4.0 MiB".
@@ -439,4 +439,4 @@ std::string Executor::describe_location() const {
                      lines_.size());
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -40,7 +40,7 @@
 #include "transports/error.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class PrepostedReceives;
 class Recorder;
@@ -427,4 +427,4 @@ inline bool Executor::is_drained() {
   return true;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 #include "collectives/executor/executor.h"
 #include "collectives/executor/recorder.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 std::int16_t peer_of(const Channel* channel) {
@@ -60,4 +60,4 @@ bool Executor::advance_recorded() {
   return true;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

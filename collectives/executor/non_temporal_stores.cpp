@@ -21,7 +21,7 @@
 #include "collectives/executor/executor.h"
 #include "transports/posix/host/streaming_copy.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Steps that overwrite `out` without reading it.
@@ -92,4 +92,4 @@ void Executor::reduce_non_temporal(const Line& line, const Piece& piece, std::by
   posix::order_streaming_stores();
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -11,7 +11,7 @@
 #include "transports/base/staged.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // FNV-1a, folded.
@@ -202,4 +202,4 @@ std::uint64_t PlanCache::header_bytes_received() const {
   return bytes;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

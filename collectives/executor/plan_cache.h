@@ -15,7 +15,7 @@
 #include "collectives/schedule.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // 16-bit hashes that distinguish server plans, and lists of lengths.
 std::uint64_t hash(const ServerPlan& plan);
@@ -115,4 +115,4 @@ class PlanCache {
   std::vector<Plan> plans_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

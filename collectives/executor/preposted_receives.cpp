@@ -15,7 +15,7 @@
 #include "collectives/executor/executor.h"
 #include "transports/base/preposted_receives.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Most pieces looked at: each is compared with all before it.
@@ -79,4 +79,4 @@ bool Executor::is_touched(std::span<const std::byte> memory) const {
   return std::any_of(touched_.begin(), touched_.end(), is_over);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

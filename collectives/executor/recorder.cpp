@@ -14,7 +14,7 @@
 #include "transports/posix/host/identity.h"
 #include "transports/posix/whole_file.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Viewers show a track as two threads: operations and steps.
@@ -198,4 +198,4 @@ std::string timeline_file(std::string_view file, std::string_view communicator, 
   return (path.parent_path() / path.stem()).string() + middle + path.extension().string();
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -23,7 +23,7 @@
 #include "collectives/schedule.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 inline constexpr std::size_t kTimelineSteps = std::size_t{1} << 18;  // 12 MiB
 inline constexpr std::size_t kTimelineOperations = std::size_t{1} << 14;
@@ -110,4 +110,4 @@ class Recorder {
 // becomes "t.NAME.3.json"; characters other than letters and digits are replaced by '-'.
 std::string timeline_file(std::string_view file, std::string_view communicator, int rank);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

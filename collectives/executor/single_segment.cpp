@@ -14,7 +14,7 @@
 #include "collectives/schedule/coalesced_order.h"
 #include "transports/base/copy_words.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 void Executor::find_actions() {
   actions_.clear();
@@ -174,4 +174,4 @@ bool Executor::advance_single_segment() {
   return is_opened_by_lines_ ? is_drained() : finish();
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

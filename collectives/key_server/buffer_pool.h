@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 
 // For one thread.
 class BufferPool {
@@ -28,4 +28,4 @@ class BufferPool {
   std::vector<std::shared_ptr<float[]>> all_;
 };
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

@@ -18,7 +18,7 @@
 #include "transports/base/check.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using key_server::Message;
@@ -320,4 +320,4 @@ void KeyClient::finish() { state_->finish(); }
 
 KeyClientStatistics KeyClient::statistics() const { return state_->statistics; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -7,7 +7,7 @@
 #include "collectives/key_server.h"
 #include "transports/base/check.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 std::size_t length_of(const KeyRange& range) {
@@ -62,4 +62,4 @@ KeyPlan plan_keys(std::span<const KeyRange> ranges, std::span<const int> servers
   return plan;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

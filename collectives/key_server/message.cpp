@@ -7,7 +7,7 @@
 
 #include "transports/base/check.h"
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 namespace {
 
 std::string fault_of_key(const Message& message, const KeyPlan& plan, int server) {
@@ -83,4 +83,4 @@ bool is_server(const KeyPlan& plan, int rank) {
   return std::ranges::find(plan.servers, rank) != plan.servers.end();
 }
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

@@ -13,7 +13,7 @@
 
 #include "collectives/key_server.h"
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 
 enum class MessageKind : std::uint32_t { kPush = 1, kPull, kPushPull, kFinish, kAnswer, kWaiting };
 
@@ -57,4 +57,4 @@ std::string fault_of_answer(const Message& message, const KeyPlan& plan, int ser
 void check_plan(const KeyPlan& plan, int size);
 bool is_server(const KeyPlan& plan, int rank);
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

@@ -5,7 +5,7 @@
 
 #include "collectives/element.h"
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 
 void OrderedSum::begin(std::size_t worker, std::shared_ptr<float[]> memory, double samples) {
   slots_[worker] = {State::kArriving, std::move(memory), 0, 0, samples};
@@ -55,4 +55,4 @@ double OrderedSum::samples() const {
   return sum;
 }
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

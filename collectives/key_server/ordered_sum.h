@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 
 class OrderedSum {
  public:
@@ -53,4 +53,4 @@ class OrderedSum {
   float* sum_ = nullptr;
 };
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

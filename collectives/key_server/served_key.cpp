@@ -8,7 +8,7 @@
 
 #include "transports/base/check.h"
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 namespace {
 
 void count(std::vector<std::uint64_t>& histogram, std::uint64_t value) {
@@ -192,4 +192,4 @@ void ServedKey::count_staleness(std::size_t worker) {
   kolo::key_server::count(statistics_.staleness, updates_ - workers_[worker].seen);
 }
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

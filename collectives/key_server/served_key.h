@@ -22,7 +22,7 @@
 #include "collectives/key_server.h"
 #include "collectives/key_server/ordered_sum.h"
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 
 // Throws std::invalid_argument for an impossible rule.
 void check_rule(const Consistency& rule, std::size_t workers);
@@ -87,4 +87,4 @@ class ServedKey {
   Sums sums_;  // of open iterations
 };
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

@@ -9,7 +9,7 @@
 #include "transports/base/check.h"
 #include "transports/error.h"
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 namespace {
 
 std::size_t longest_key(const KeyPlan& plan) {
@@ -243,9 +243,9 @@ void Server::refuse(const Worker& worker, std::string_view fault) {
   throw communicator_.failure().value();
 }
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 KeyServerStatistics serve_keys(Communicator& communicator, const KeyPlan& plan,
                                std::span<float> values, const KeyUpdateFunction& update,
@@ -263,4 +263,4 @@ KeyServerStatistics serve_keys(Communicator& communicator, const KeyPlan& plan,
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

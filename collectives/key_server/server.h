@@ -19,7 +19,7 @@
 #include "collectives/key_server/message.h"
 #include "collectives/key_server/served_key.h"
 
-namespace kolo::key_server {
+namespace kolo::inline v0::key_server {
 
 // A message that is expected from a worker.
 struct Receive {
@@ -94,4 +94,4 @@ class Server {
   Deadline last_sign_;
 };
 
-}  // namespace kolo::key_server
+}  // namespace kolo::inline v0::key_server

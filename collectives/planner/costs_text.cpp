@@ -6,7 +6,7 @@
 
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 std::string to_text(const Link& link) {
@@ -40,4 +40,4 @@ Costs costs_from(std::string_view text) {
   return costs;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -6,7 +6,7 @@
 
 #include "collectives/costs.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // With enough digits to read back the same bits.
 std::string to_text(const Costs& costs);
@@ -14,4 +14,4 @@ std::string to_text(const Costs& costs);
 // Throws kolo::Error kProtocol for the text of a different version.
 Costs costs_from(std::string_view text);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr double kLaunchUs = 2;
@@ -35,4 +35,4 @@ Costs device_costs(const DeviceSpeed& speed) {
   return costs;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -13,7 +13,7 @@
 
 #include "collectives/costs.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct DeviceSpeed {
   double memory_GBps = 0;     // peak, reads plus writes; 0: unknown
@@ -25,4 +25,4 @@ struct DeviceSpeed {
 // take turns on it, as ranks that share a core do.
 Costs device_costs(const DeviceSpeed& speed);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -6,7 +6,7 @@
 
 #include "collectives/schedule/simulator.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr double kMostBusier = 4;
@@ -125,4 +125,4 @@ Costs fit_shared_core_costs(const Costs& pair_costs, const RingTimes& all_measur
   }));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

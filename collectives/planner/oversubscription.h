@@ -14,7 +14,7 @@
 
 #include "collectives/costs.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 enum class RingStep { kSendRight, kReceiveLeft, kSendLeft, kReceiveRight };
 using RingRound = std::array<RingStep, 4>;
@@ -44,4 +44,4 @@ RingTimes simulated_ring_times(const Costs& costs, std::span<const int> hosts);
 Costs fit_shared_core_costs(const Costs& pair_costs, const RingTimes& measured,
                             std::span<const int> hosts);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -15,7 +15,7 @@
 #include "collectives/planner/oversubscription.h"
 #include "collectives/schedule/simulator.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Most ranks that are simulated. Beyond, prices are extrapolated from those of 1, 4 and 16 ranks.
@@ -235,4 +235,4 @@ std::vector<Prediction> Planner::predict(Collective collective, std::size_t byte
   return predictions;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -29,7 +29,7 @@
 #include "collectives/planner/tuning.h"
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Inputs of the planner, the same on all ranks.
 struct PlannerInputs {
@@ -96,4 +96,4 @@ class Planner {
   std::vector<Choices> choices_;  // by collective and order
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

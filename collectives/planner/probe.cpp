@@ -15,7 +15,7 @@
 #include "collectives/planner/oversubscription.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr int kBatches = 3;         // the shortest counts: disturbances only add time
@@ -450,4 +450,4 @@ Costs measure_costs(const ProbeRequest& asked) {
   return costs_from(hear_of(request, "probe/costs", "the costs of the channels"));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

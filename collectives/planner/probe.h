@@ -19,7 +19,7 @@
 #include "transports/rendezvous.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct ProbeRequest {
   int rank = 0;
@@ -39,4 +39,4 @@ struct ProbeRequest {
 // gets the costs of the other kind. Throws kolo::Error if a peer is lost or does not answer.
 Costs measure_costs(const ProbeRequest& request);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -14,7 +14,7 @@
 
 #include "collectives/algorithms/algorithm_table.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr std::string_view kHeading =
@@ -142,4 +142,4 @@ std::optional<std::string_view> TuningTable::find(Collective collective, int ran
   return nearest->algorithm;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -20,7 +20,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct TuningPoint {
   Collective collective = Collective::kAllReduce;
@@ -54,4 +54,4 @@ class TuningTable {
   std::vector<TuningPoint> points_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

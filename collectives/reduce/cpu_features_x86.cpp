@@ -4,7 +4,7 @@
 
 #include "collectives/reduce/kernels.h"
 
-namespace kolo::reduce {
+namespace kolo::inline v0::reduce {
 
 const Kernels* avx2_kernels();
 const Kernels* avx512_kernels();
@@ -29,4 +29,4 @@ const Kernels* avx512() {
   return has_it ? avx512_kernels() : nullptr;
 }
 
-}  // namespace kolo::reduce
+}  // namespace kolo::inline v0::reduce

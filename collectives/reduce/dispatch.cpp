@@ -1,7 +1,7 @@
 // Choice of the kernels for this processor.
 #include "collectives/reduce/kernels.h"
 
-namespace kolo::reduce {
+namespace kolo::inline v0::reduce {
 
 namespace {
 
@@ -20,4 +20,4 @@ const Kernels& best() {
   return found;
 }
 
-}  // namespace kolo::reduce
+}  // namespace kolo::inline v0::reduce

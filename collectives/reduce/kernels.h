@@ -3,7 +3,7 @@
 
 #include "collectives/element.h"
 
-namespace kolo::reduce {
+namespace kolo::inline v0::reduce {
 
 struct Kernels {
   const char* name;  // the instruction set
@@ -22,4 +22,4 @@ const Kernels* avx512();
 // The widest kernels for this processor.
 const Kernels& best();
 
-}  // namespace kolo::reduce
+}  // namespace kolo::inline v0::reduce

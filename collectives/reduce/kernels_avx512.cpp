@@ -2,11 +2,11 @@
 // flags.
 #include "collectives/reduce/kernels.inc"
 
-namespace kolo::reduce {
+namespace kolo::inline v0::reduce {
 
 const Kernels* avx512_kernels() {
   static constexpr Kernels kKernels{"avx512", find_reduce, find_scale, find_multiply};
   return &kKernels;
 }
 
-}  // namespace kolo::reduce
+}  // namespace kolo::inline v0::reduce

@@ -2,11 +2,11 @@
 // flags.
 #include "collectives/reduce/kernels.inc"
 
-namespace kolo::reduce {
+namespace kolo::inline v0::reduce {
 
 const Kernels& baseline() {
   static constexpr Kernels kKernels{"baseline", find_reduce, find_scale, find_multiply};
   return kKernels;
 }
 
-}  // namespace kolo::reduce
+}  // namespace kolo::inline v0::reduce

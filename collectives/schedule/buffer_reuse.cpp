@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 bool is_plain_receive(StepKind kind) {
@@ -85,4 +85,4 @@ bool leaves_from_memory(const Schedule& schedule) {
   return true;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // True if the step sends from an operand's memory, not from a sum made in a slot.
 bool sends_from_memory(const Step& step);
@@ -22,4 +22,4 @@ std::vector<bool> sends_needing_copies(const Schedule& schedule);
 // Schedule::leaves_from_memory.
 bool leaves_from_memory(const Schedule& schedule);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 #include "collectives/schedule/checker_state.h"
 #include "collectives/schedule/turns.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace checking {
 namespace {
 
@@ -496,4 +496,4 @@ CheckReport check(std::span<const Schedule> program, const CheckOptions& options
   return checking::World(program, options).run();
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

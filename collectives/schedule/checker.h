@@ -33,7 +33,7 @@
 #include "collectives/schedule.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct CheckOptions {
   std::size_t count = 1;             // elements of the operation
@@ -68,4 +68,4 @@ struct CheckReport {
 // `program`: the schedule of every rank, in order. Throws std::invalid_argument beyond 256 ranks.
 CheckReport check(std::span<const Schedule> program, const CheckOptions& options);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

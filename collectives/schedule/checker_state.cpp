@@ -6,7 +6,7 @@
 
 #include "collectives/schedule/turns.h"
 
-namespace kolo::checking {
+namespace kolo::inline v0::checking {
 
 bool is_server(const CheckOptions& options, int rank) {
   return std::find(options.servers.begin(), options.servers.end(), rank) != options.servers.end();
@@ -174,4 +174,4 @@ Fault fault(const Rank& self, const Step& step, std::string_view what) {
                       self.turn, self.step, to_string(step.kind), step.chunk, what)};
 }
 
-}  // namespace kolo::checking
+}  // namespace kolo::inline v0::checking

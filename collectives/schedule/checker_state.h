@@ -15,7 +15,7 @@
 #include "collectives/schedule/checker.h"
 #include "collectives/schedule/layout.h"
 
-namespace kolo::checking {
+namespace kolo::inline v0::checking {
 
 inline constexpr int kMostRanks = 256;
 using Contributions = std::bitset<kMostRanks>;
@@ -133,4 +133,4 @@ void write(Rank& self, const Step& step, std::size_t segment, const std::vector<
 // Describes the fault and its place in the rank's program.
 Fault fault(const Rank& self, const Step& step, std::string_view what);
 
-}  // namespace kolo::checking
+}  // namespace kolo::inline v0::checking

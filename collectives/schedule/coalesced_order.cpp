@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // By stage, then by index.
@@ -86,4 +86,4 @@ Schedule coalesced_schedule(const Schedule& schedule, int credit) {
   return brief;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -16,7 +16,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Indices into schedule.steps, for the steps of the first slice. `credit`: segments that every
 // channel takes before the peer has released any; the call header may be one of them.
@@ -29,4 +29,4 @@ bool is_coalesced_with_next(const Step& first, const Step& second);
 // The schedule with its steps in this order, for single-segment operations. The checker proves it.
 Schedule coalesced_schedule(const Schedule& schedule, int credit);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -1,6 +1,6 @@
 #include "collectives/schedule/layout.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 void Layout::split(std::size_t count, int chunks, int spans) {
   begins_.resize(static_cast<std::size_t>(chunks) + 1);
@@ -20,4 +20,4 @@ void Layout::assign(std::span<const std::size_t> lengths) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

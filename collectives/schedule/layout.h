@@ -9,7 +9,7 @@
 
 #include "collectives/schedule.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class Layout {
  public:
@@ -31,4 +31,4 @@ class Layout {
   std::vector<std::size_t> begins_{0};
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 #include "collectives/schedule/coalesced_order.h"
 #include "collectives/schedule/turns.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // A segment in flight.
@@ -404,4 +404,4 @@ Simulation simulate(std::span<const Schedule> program, const Costs& costs,
   return Stage(program, costs, options).play();
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

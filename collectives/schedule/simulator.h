@@ -23,7 +23,7 @@
 #include "collectives/schedule.h"
 #include "collectives/schedule/layout.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct SimulationOptions {
   std::size_t count = 1;  // elements, split evenly
@@ -67,4 +67,4 @@ struct Simulation {
 Simulation simulate(std::span<const Schedule> program, const Costs& costs,
                     const SimulationOptions& options);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Segments of a chunk of `bytes`; the last one may be shorter.
 constexpr std::size_t segments_in(std::size_t bytes, std::size_t segment_bytes) {
@@ -27,4 +27,4 @@ constexpr std::size_t turns_until_end(std::size_t segments, std::size_t stage, s
   return segments <= slice ? 0 : stage + (segments - slice + stride - 1) / stride;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

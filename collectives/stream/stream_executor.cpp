@@ -10,7 +10,7 @@
 #include "collectives/schedule/turns.h"
 #include "transports/base/check.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 bool has_answer(StepKind kind) {
@@ -495,4 +495,4 @@ std::size_t StreamExecutor::elements_from(int peer) const {
   return elements;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -38,7 +38,7 @@
 #include "collectives/schedule/layout.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class Recorder;
 
@@ -206,4 +206,4 @@ class StreamExecutor {
   Clock::time_point first_tried_{};  // first try of the current step, if recorded
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

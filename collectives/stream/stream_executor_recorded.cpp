@@ -5,7 +5,7 @@
 #include "collectives/executor/recorder.h"
 #include "collectives/stream/stream_executor.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 bool StreamExecutor::advance_recorded() {
   const auto begin = [this] {
@@ -45,4 +45,4 @@ bool StreamExecutor::advance_recorded() {
   return true;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -18,7 +18,7 @@
 #include "transports/cuda/peer_access.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using Kind = cuda::Pointer::Kind;
@@ -336,4 +336,4 @@ bool StreamQueue::wait_for(int peer, std::string what) {
   return false;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

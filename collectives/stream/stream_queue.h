@@ -39,7 +39,7 @@
 #include "transports/registry.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class StreamQueue {
  public:
@@ -243,4 +243,4 @@ class StreamQueue {
   std::string awaited_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

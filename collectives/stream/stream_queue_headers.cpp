@@ -10,7 +10,7 @@
 #include "collectives/stream/stream_queue.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 constexpr std::size_t kCellBytes = kSegmentAlignment;
@@ -305,4 +305,4 @@ const CallHeader* StreamQueue::first_at_work() const {
   return nullptr;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

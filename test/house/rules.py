@@ -366,7 +366,7 @@ _TEXT = (".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".txt", ".md", ".j
 
 
 # A comment after nothing but directives and an opened namespace.
-_OPENING = re.compile(r"(?:\s|#[^\n]*\n|namespace [\w:]* ?\{)*(?://|/\*)")
+_OPENING = re.compile(r"(?:\s|#[^\n]*\n|namespace [\w: ]* ?\{)*(?://|/\*)")
 
 
 def _is_explained_by_a_header(path, code):

@@ -38,6 +38,10 @@ foreach(name with_kolo with_c)
   expect("kolo [0-9.]+ over shm: the sum of 2 ranks is 3")
 endforeach()
 links_only_the_runtime(${directory}/build/with_c kolo::c)
+run("nm" nm -D --defined-only ${directory}/build/libaround.so)
+if(output MATCHES "kolo" AND NOT flags MATCHES sanitize)
+  message(FATAL_ERROR "an object that links kolo::c exports functions of kolo:\n${output}")
+endif()
 
 # With pkg-config and nothing else.
 get_filename_component(pc_folder ${pc} DIRECTORY)

@@ -15,7 +15,7 @@
 #include "transports/base/check.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -220,4 +220,4 @@ std::unique_ptr<Transport> adapt(std::unique_ptr<PlainTransport> plain,
   return std::make_unique<AdaptedTransport>(std::move(plain), settings);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -14,7 +14,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Messages to and from one peer; never empty. Both ends know every length beforehand. Errors:
 // kolo::Error with the peer.
@@ -65,4 +65,4 @@ struct AdapterSettings {
 std::unique_ptr<Transport> adapt(std::unique_ptr<PlainTransport> plain,
                                  const AdapterSettings& settings);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::string with_checksum(std::string text) {
   return std::move(text) + fmt::format("{:016x}\n", sum);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

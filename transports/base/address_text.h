@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Two digits per byte, lower case.
 std::string to_hex(const std::string& bytes);
@@ -20,4 +20,4 @@ std::istringstream stream_of(const std::string& text);
 // The text, and a line with its checksum. It detects accidents, not attacks.
 std::string with_checksum(std::string text);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

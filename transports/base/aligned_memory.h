@@ -8,7 +8,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct FreeAligned {
   void operator()(std::byte* memory) const {
@@ -29,4 +29,4 @@ constexpr std::size_t slot_stride(std::size_t segment_bytes) {
          9 * kSegmentAlignment;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <string>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 void fail_check(std::string_view message) { throw std::invalid_argument(std::string(message)); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

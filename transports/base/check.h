@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 [[noreturn]] void fail_check(std::string_view message);
 
@@ -22,4 +22,4 @@ inline void check_pieces(std::span<const std::byte> head, std::size_t body, std:
   check(head.size() + body <= bytes, "the pieces of a segment are longer than the segment");
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

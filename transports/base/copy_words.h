@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // The ranges must not overlap.
 inline void copy_words(void* to, const void* from, std::size_t words) {
@@ -47,4 +47,4 @@ inline void copy_few(std::byte* to, const std::byte* from, std::size_t bytes) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 #include <algorithm>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -33,4 +33,4 @@ std::string refusal_of(std::string_view name, std::span<const std::string> names
                      row->way_out, others);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct DisabledTransport {
   std::string_view name;
@@ -20,4 +20,4 @@ std::span<const DisabledTransport> disabled_transports();
 std::string refusal_of(std::string_view name, std::span<const std::string> names,
                        std::span<const DisabledTransport> left_out);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -57,4 +57,4 @@ void EventDescriptor::watch_transport(bool watches) {
   watches_transport_ = watches;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

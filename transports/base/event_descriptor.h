@@ -12,7 +12,7 @@
 #include "transports/rendezvous.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class EventDescriptor {
  public:
@@ -45,4 +45,4 @@ class EventDescriptor {
   Deadline timer_at_ = Deadline::max();
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

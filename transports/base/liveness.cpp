@@ -13,7 +13,7 @@
 #include "transports/posix/host/identity.h"
 #include "transports/posix/socket.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -356,4 +356,4 @@ PeerLiveness::Heard PeerLiveness::hear_line(Line& line) const {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

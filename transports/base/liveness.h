@@ -30,7 +30,7 @@
 #include "transports/posix/unix_socket.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Address of a rank's liveness listener; one line of text in the store.
 struct LivenessAddress {
@@ -163,4 +163,4 @@ class PeerLiveness {
   Clock::time_point looked_{};
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 #include "transports/base/check.h"
 #include "transports/posix/epoll.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::unique_ptr<Transport> make_mixed(std::unique_ptr<Transport> local,
   return std::make_unique<MixedTransport>(std::move(local), std::move(remote), std::move(is_local));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

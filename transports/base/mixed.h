@@ -13,7 +13,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // `is_local`: by peer, whether `local` joins it to this rank. Both have the rank and the size of
 // the job. The name is "shm+tcp".
@@ -21,4 +21,4 @@ std::unique_ptr<Transport> make_mixed(std::unique_ptr<Transport> local,
                                       std::unique_ptr<Transport> remote,
                                       std::vector<bool> is_local);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

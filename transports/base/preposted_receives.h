@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <span>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class PrepostedReceives {
  public:
@@ -25,4 +25,4 @@ class PrepostedReceives {
   ~PrepostedReceives() = default;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -12,7 +12,7 @@
 #include "transports/decorators/forwarding.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -251,4 +251,4 @@ std::unique_ptr<Transport> make_staged(const std::function<std::unique_ptr<Trans
   return std::make_unique<StagedTransport>(make_host(), std::move(in_use), settings);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

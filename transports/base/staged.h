@@ -29,7 +29,7 @@
 
 #include "../transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace cuda {
 class Driver;
@@ -60,4 +60,4 @@ std::unique_ptr<Transport> make_staged(const std::function<std::unique_ptr<Trans
                                        std::string_view name, int rank,
                                        const StagedSettings& settings);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 // Edit distance in which two swapped neighbours are one edit (optimal string alignment).
@@ -64,4 +64,4 @@ std::string did_you_mean(std::string_view word) {
   return word.empty() ? "" : std::string("; did you mean ").append(word).append("?");
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

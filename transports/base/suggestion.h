@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // The known word with the smallest edit distance: letters inserted, removed, replaced, or swapped
 // with the next one. Empty if more than a third of the letters differ, not counting the first
@@ -27,4 +27,4 @@ std::string suggested_word(std::string_view word, std::span<const std::string> k
 // "; did you mean shm?", for the end of an error message; empty for an empty word.
 std::string did_you_mean(std::string_view word);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

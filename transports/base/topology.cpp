@@ -18,7 +18,7 @@
 #include "transports/posix/unix_socket.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -190,4 +190,4 @@ void require_one_size(Store& store, int rank, int size, Deadline deadline) {
                           rank, size, first, first_size));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

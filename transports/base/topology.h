@@ -15,7 +15,7 @@
 
 #include "transports/rendezvous.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct Topology {
   bool is_one_process = true;  // all ranks are threads of this process
@@ -47,4 +47,4 @@ Topology topology_from(const std::vector<std::string>& places, int rank,
 // names both if they differ. It waits for no other rank, and for the first one only a moment.
 void require_one_size(Store& store, int rank, int size, Deadline deadline);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

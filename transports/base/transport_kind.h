@@ -14,7 +14,7 @@
 #include "transports/registry.h"
 #include "transports/settings.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Largest distance of two ranks. "auto" prefers the shortest reach that joins all ranks.
 enum class Reach { kProcess, kHost, kNetwork };
@@ -72,4 +72,4 @@ std::shared_ptr<const Topology> topology_of(const TransportRequest& request);
 // decorators, since `above` will have them. Collective; the store needs a prefix of its own.
 std::unique_ptr<Transport> make_beneath(std::string_view above, const TransportRequest& request);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -9,7 +9,7 @@
 #include "transports/error.h"
 #include "transports/posix/host/cores.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -210,4 +210,4 @@ Clock::duration WaitPolicy::nap() const {
   return std::clamp<Clock::duration>((looked_ - since_) / kNapPart, kShortestNap, kLongestNap);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

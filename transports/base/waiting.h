@@ -33,7 +33,7 @@
 #include "transports/settings.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // `asked` if it is not kAuto. Else spin if `local_ranks` fit on `local_cores`, otherwise yield.
 WaitKind choose_wait(int local_ranks, int local_cores, WaitKind asked = WaitKind::kAuto);
@@ -118,4 +118,4 @@ class WaitPolicy {
   std::atomic<bool> is_woken_{false};
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 #include "transports/conformance/clauses.h"
 #include "transports/registry.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -145,4 +145,4 @@ Arguments parse(int argc, const char* const* argv) {
   return result;
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

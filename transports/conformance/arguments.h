@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 struct Arguments {
   std::vector<std::string> transports;
@@ -25,4 +25,4 @@ Arguments parse(int argc, const char* const* argv);
 
 std::string usage();
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

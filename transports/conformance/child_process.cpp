@@ -12,7 +12,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 Child::Child(std::vector<std::string> command, Output output) {
   std::vector<char*> arguments;
@@ -72,4 +72,4 @@ int Child::wait() {
 
 void end_with_parent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -9,7 +9,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/transport.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 class Child {
  public:
@@ -39,4 +39,4 @@ class Child {
 // Makes the kernel kill this process when its parent ends.
 void end_with_parent();
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

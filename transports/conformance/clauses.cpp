@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -39,4 +39,4 @@ const Clause& clause_named(std::string_view text) {
   throw std::invalid_argument("no clause '" + std::string(text) + "'; --list shows the clauses");
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

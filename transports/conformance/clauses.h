@@ -8,7 +8,7 @@
 
 #include "transports/conformance/subject.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 // What a transport must offer to be tested by a clause.
 enum class Need { kNothing, kAnswers, kSleep, kSleepAndAnswers, kProcesses };
@@ -31,4 +31,4 @@ const Clause& clause_named(std::string_view text);
 #include "transports/conformance/clauses.inc"
 #undef KOLO_CLAUSE
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -15,7 +15,7 @@
 #include "transports/conformance/results.h"
 #include "transports/launch/launch.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -186,4 +186,4 @@ int run_program(int argc, char** argv) {
   }
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

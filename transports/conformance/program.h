@@ -12,7 +12,7 @@
 // Then call it as `my_program --transport my_name`.
 #pragma once
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 // Prints one row per clause (passed, failed with the reason, or not offered) and a count. Each
 // clause runs in a separate process, a new start of this program, so that a crash or a hang fails
@@ -20,4 +20,4 @@ namespace kolo::conformance {
 // --help lists the options.
 int run_program(int argc, char** argv);
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -8,7 +8,7 @@
 #include "transports/conformance/scenarios.h"
 #include "transports/error.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -54,4 +54,4 @@ int be_rank(std::span<const std::string> words) {
   }
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 inline constexpr std::string_view kFinishEarly = "finish early";
 
@@ -20,4 +20,4 @@ std::vector<std::string> rank_words(std::string_view transport, int rank, std::u
 // on standard error. Does not return for a victim.
 int be_rank(std::span<const std::string> words);
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

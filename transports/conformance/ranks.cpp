@@ -10,7 +10,7 @@
 #include "transports/error.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -190,4 +190,4 @@ void run_ranks(const Subject& subject, int size, const std::function<void(Rank&)
   if (!first_failure.empty()) throw std::runtime_error(subject.name + ": " + first_failure);
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -14,7 +14,7 @@
 #include "transports/error.h"
 #include "transports/registry.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 using Bytes = std::vector<std::byte>;
 
@@ -83,4 +83,4 @@ Error error_of(const std::function<void()>& body);
 void run_ranks(const Subject& subject, int size, const std::function<void(Rank&)>& body,
                std::size_t segment_bytes = 0);
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -9,7 +9,7 @@
 #include "transports/error.h"
 #include "transports/posix/whole_file.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -161,4 +161,4 @@ void write_markdown(const std::string& file, const std::vector<Results>& transpo
                                markdown(transports, read_markdown(text)) + text.substr(end));
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

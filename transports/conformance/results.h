@@ -7,7 +7,7 @@
 
 #include "transports/conformance/clauses.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 enum class Outcome { kPassed, kFailed, kNotOffered };
 
@@ -49,4 +49,4 @@ inline constexpr std::string_view kTableEnd = "<!-- kolo-conformance: the table 
 // Text of a cell.
 std::string_view cell(Outcome outcome);
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

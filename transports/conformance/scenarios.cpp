@@ -9,7 +9,7 @@
 #include "transports/base/waiting.h"
 #include "transports/error.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -171,4 +171,4 @@ void finish_early(std::string_view name, const TransportRequest& request) {
   while (!channel.is_drained()) transport->progress();
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -8,7 +8,7 @@
 
 #include "transports/registry.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 struct Scenario {
   std::string_view name;
@@ -33,4 +33,4 @@ std::string survive(const Scenario& scenario, std::string_view transport, int ra
 // The victim's rank sends a few segments to rank 0 and ends in order; the other ranks end at once.
 void finish_early(std::string_view transport, const TransportRequest& request);
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -5,7 +5,7 @@
 
 #include "transports/conformance/ranks.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 Subject subject_named(const std::string& name, std::vector<std::string> rank_command) {
   Subject subject;
@@ -36,4 +36,4 @@ Features probe(const Subject& subject) {
   return offers;
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -8,7 +8,7 @@
 
 #include "transports/registry.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 // Optional features; clauses about a missing feature are skipped.
 struct Features {
@@ -37,4 +37,4 @@ Subject subject_named(const std::string& name, std::vector<std::string> rank_com
 // Creates the transport on two ranks and returns its features. Throws if that fails.
 Features probe(const Subject& subject);
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

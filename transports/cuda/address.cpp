@@ -12,7 +12,7 @@
 #include "transports/base/address_text.h"
 #include "transports/error.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -49,4 +49,4 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
                   rank));
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

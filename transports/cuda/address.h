@@ -7,7 +7,7 @@
 
 #include "transports/cuda/driver.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Each text is one line.
 struct EndpointAddress {
@@ -28,4 +28,4 @@ std::string to_text(const EndpointAddress& address);
 // Error kProtocol where `text`, of `rank`, is torn or another version's.
 EndpointAddress address_from_text(const std::string& text, int rank);
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -1,6 +1,6 @@
 #include "transports/cuda/backlog.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 Backlog::~Backlog() {
   for (Event const mark : marks_) {
@@ -25,4 +25,4 @@ bool Backlog::is_full() {
   return false;
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -14,7 +14,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class Backlog {
  public:
@@ -38,4 +38,4 @@ class Backlog {
   int since_mark_ = 0;       // segments
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

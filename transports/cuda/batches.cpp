@@ -4,7 +4,7 @@
 
 #include "transports/base/check.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 Batches::~Batches() {
   device_.frees().leave(*this);
@@ -72,4 +72,4 @@ bool Batches::is_idle() noexcept {
   return !is_lost_ && device_.is_done(event_);
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

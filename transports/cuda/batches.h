@@ -14,7 +14,7 @@
 #include "transports/cuda/deferred_frees.h"
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class Batches final : private DeferredFrees::Worker {
  public:
@@ -73,4 +73,4 @@ void Batches::wait(const Enqueue& enqueue) {
   set_enqueuing(false);
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -19,7 +19,7 @@
 #include "transports/posix/unix_socket.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -387,4 +387,4 @@ std::unique_ptr<BootstrapResult> meet(const TransportRequest& request,
   return Meeting(request, settings).run();
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -22,7 +22,7 @@
 #include "transports/posix/shared_memory.h"
 #include "transports/registry.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 struct BootstrapSettings {
   int device = 0;
@@ -78,4 +78,4 @@ struct BootstrapResult {
 std::unique_ptr<BootstrapResult> meet(const TransportRequest& request,
                                       const BootstrapSettings& settings);
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

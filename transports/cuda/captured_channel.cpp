@@ -7,7 +7,7 @@
 #include "transports/base/aligned_memory.h"
 #include "transports/base/check.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -126,4 +126,4 @@ void CapturedChannel::free_streams() noexcept {
     word->high.store(CapturedWord::kReleasedHigh, std::memory_order_release);
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

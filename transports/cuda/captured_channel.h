@@ -42,7 +42,7 @@
 #include "transports/cuda/link.h"
 #include "transports/cuda/pending_writes.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class CapturedChannel final : private DeferredFrees::Worker {
  public:
@@ -104,4 +104,4 @@ class CapturedChannel final : private DeferredFrees::Worker {
   std::uint32_t taken_ = 0;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -3,7 +3,7 @@
 #include "transports/cuda/device.h"
 #include "transports/settings.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 int choose_device(Driver& driver, int asked, int rank) {
   if (asked >= 0) return asked;
@@ -15,4 +15,4 @@ int choose_device(Driver& driver, int asked, int rank) {
   return count == 0 ? 0 : settings.local_rank.value_or(rank) % count;
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -10,7 +10,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class CopyStream {
  public:
@@ -58,4 +58,4 @@ class CopyStream {
   bool is_lost_ = false;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 void DeferredFrees::join(Worker& worker) {
   const Lock lock(mutex_);
@@ -37,4 +37,4 @@ bool DeferredFrees::run_all() noexcept {
   return true;
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

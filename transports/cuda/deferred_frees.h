@@ -13,7 +13,7 @@
 #include <mutex>
 #include <vector>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class DeferredFrees {
  public:
@@ -47,4 +47,4 @@ class DeferredFrees {
   std::deque<std::function<void()>> calls_;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -6,7 +6,7 @@
 #include "transports/base/check.h"
 #include "transports/error.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -425,4 +425,4 @@ void Device::wait_for(Event event, Stream stream) const {
   check_call(driver_->wait_event(stream, event), "cuStreamWaitEvent");
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

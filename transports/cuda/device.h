@@ -24,7 +24,7 @@
 
 #include "transports/cuda/driver.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 struct DriverSettings {
   // From this version on streams can wait for words without a module parameter.
@@ -217,4 +217,4 @@ std::string advice_for(int code);
 // Size as text: "64.0 MiB".
 std::string in_units(std::size_t bytes);
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

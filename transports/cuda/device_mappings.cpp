@@ -6,7 +6,7 @@
 #include "transports/cuda/device.h"
 #include "transports/error.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -109,4 +109,4 @@ void Device::close(std::byte* mapped) const noexcept {
   if (unused != 0) put_off_closing(unused);
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -7,7 +7,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // One allocation, freed with this object.
 class DeviceMemory {
@@ -55,4 +55,4 @@ class Landings {
   std::size_t bytes_ = 0;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -15,7 +15,7 @@
 #include "transports/cuda/driver_values.h"
 #include "transports/cuda/ipc_mappings.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class Driver {
  public:
@@ -90,4 +90,4 @@ class Driver {
   DeferredFrees frees_;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

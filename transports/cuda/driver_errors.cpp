@@ -3,7 +3,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string why_unusable(Driver& driver, const DriverSettings& settings) {
   return "";
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 using Address = std::uint64_t;  // of device memory, or of host memory as a device sees it
 using Context = void*;
@@ -97,4 +97,4 @@ inline constexpr unsigned kIndependentStream = 1;  // does not synchronize with 
 inline constexpr int kUrgent = -1000;              // highest priority: the driver clamps it
 inline constexpr int kRelaxedCapture = 2;          // per thread: allows all calls during a capture
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 struct Hello {
   std::uint64_t magic = 0x6b6f6c6f63756461;  // "kolocuda"
@@ -13,4 +13,4 @@ struct Hello {
   std::int64_t rank = 0;                     // the sender
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

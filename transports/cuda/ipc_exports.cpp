@@ -5,7 +5,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 std::optional<Exported> IpcExports::find(const void* data, std::size_t bytes) {
   const std::uint64_t buffer = device_.number_at(data);
@@ -56,4 +56,4 @@ std::uint64_t IpcExports::next_gone(std::uint64_t& seen) const {
   return gone_[gone_.size() - static_cast<std::size_t>(found_gone_ - seen++)];
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

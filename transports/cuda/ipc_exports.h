@@ -17,7 +17,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Place in this process's memory, as another process can find it.
 struct Exported {
@@ -61,4 +61,4 @@ class IpcExports {
   std::string why_not_;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

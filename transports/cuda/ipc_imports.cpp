@@ -5,7 +5,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -128,4 +128,4 @@ void IpcImports::close_all() noexcept {
   open_.clear();
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -23,7 +23,7 @@
 
 #include "transports/cuda/ipc_exports.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class IpcImports final : private IpcMappings::Worker {
  public:
@@ -88,4 +88,4 @@ class IpcImports final : private IpcMappings::Worker {
   std::atomic<std::uint64_t> given_ = 0;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

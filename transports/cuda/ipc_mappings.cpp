@@ -4,7 +4,7 @@
 
 #include "transports/cuda/driver.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Null if there is none that the use can share.
 IpcMappings::Opening* IpcMappings::find(Context context, const IpcHandle& handle, const Use& use) {
@@ -127,4 +127,4 @@ bool IpcMappings::is_any_to_end_locked(Context context) const {
   });
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

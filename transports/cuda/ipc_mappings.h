@@ -22,7 +22,7 @@
 
 #include "transports/cuda/driver_values.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class Driver;
 
@@ -96,4 +96,4 @@ class IpcMappings {
   std::uint64_t last_ticket_ = 0;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -8,7 +8,7 @@
 
 #include "transports/posix/library.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -157,4 +157,4 @@ std::shared_ptr<Driver> installed_driver(const std::string& library) {
   return driver;
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

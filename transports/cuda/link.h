@@ -8,7 +8,7 @@
 #include "transports/cuda/shared_block.h"
 #include "transports/transport.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // All of it outlives the channel.
 struct Link {
@@ -29,4 +29,4 @@ struct Link {
   std::uint64_t slots = kMinimumCredit;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 std::string describe_peer_access(Driver& driver, const Device& device) {
   std::string line = device.uuid();
@@ -34,4 +34,4 @@ std::string why_no_peer_access(std::span<const std::string> lines) {
   return lines.empty() ? "no rank has a device" : "";
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -6,7 +6,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Line for the other ranks: the uuids of this device and of the devices that it can access. Error
 // kSystem.
@@ -16,4 +16,4 @@ std::string describe_peer_access(Driver& driver, const Device& device);
 // else the reason, the same on every rank: "rank 2 has no device".
 std::string why_no_peer_access(std::span<const std::string> lines);
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

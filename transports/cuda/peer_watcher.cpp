@@ -10,7 +10,7 @@
 #include "transports/posix/thread.h"
 #include "transports/posix/unix_socket.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -57,4 +57,4 @@ void PeerWatcher::free_streams() noexcept {
   }
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -14,7 +14,7 @@
 
 #include "transports/cuda/stream_channel.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class PeerWatcher {
  public:
@@ -40,4 +40,4 @@ class PeerWatcher {
   std::thread thread_;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

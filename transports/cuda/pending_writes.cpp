@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 void PendingWrites::release() {
   held_on_.reset();
@@ -34,4 +34,4 @@ void PendingWrites::flush() {
   pending_ = std::move(operations);  // keeps its memory
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -15,7 +15,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class PendingWrites {
  public:
@@ -38,4 +38,4 @@ class PendingWrites {
   Stream stream_ = nullptr;  // of pending_
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

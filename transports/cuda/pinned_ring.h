@@ -11,7 +11,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Counts of pieces each way, from 0. Streams wait for words that copies write; the shutdown writes
 // these too.
@@ -70,4 +70,4 @@ constexpr std::uint64_t slots_for(std::size_t segment_bytes) {
   return most < 16 ? most : 16;
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -13,7 +13,7 @@
 
 #include "transports/cuda/ipc_exports.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Not less than any count by the streams' comparison, (int64)(word - value) >= 0. The largest
 // uint64 would compare as less than 1.
@@ -73,4 +73,4 @@ static_assert(offsetof(CapturedWord, high) == 4 && std::endian::native == std::e
 
 inline constexpr std::size_t kBlockBytes = (sizeof(Block) + 4095) / 4096 * 4096;
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 void keep(std::unique_ptr<KeptUntilExit> stuck) noexcept {
   static std::atomic<KeptUntilExit*> kept{nullptr};
@@ -12,4 +12,4 @@ void keep(std::unique_ptr<KeptUntilExit> stuck) noexcept {
   }
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -7,7 +7,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Base of objects that streams use. If streams may still use it when the transport ends, it stays
 // alive until the process ends, in a list, so that leak checkers can reach it.
@@ -35,4 +35,4 @@ bool wait_for_end(std::chrono::milliseconds patience, const IsDone& is_done) {
   return true;
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

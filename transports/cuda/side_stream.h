@@ -8,7 +8,7 @@
 
 #include "transports/cuda/device.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class SideStream final : private DeferredFrees::Worker {
  public:
@@ -78,4 +78,4 @@ class SideStream final : private DeferredFrees::Worker {
   bool is_enqueuing_ = false;  // from after() to mark(); changed under the lock of the frees
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

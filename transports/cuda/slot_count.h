@@ -12,7 +12,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 inline constexpr std::size_t kMostSlots = 32;
 // Bounds of more than kMinimumCredit slots: of one direction of a pair, and of all ranks of a
@@ -35,4 +35,4 @@ inline int slot_count(std::span<const std::string> devices, std::size_t segment_
   return static_cast<int>(std::clamp(slots, static_cast<std::size_t>(kMinimumCredit), kMostSlots));
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

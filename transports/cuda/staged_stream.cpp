@@ -7,7 +7,7 @@
 
 #include "transports/base/check.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -273,4 +273,4 @@ void StagedStream::free_streams() noexcept {
   memory_.words.landed.store(kReleased, std::memory_order_release);
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

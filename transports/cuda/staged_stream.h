@@ -34,7 +34,7 @@
 #include "transports/error.h"
 #include "transports/transport.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 class StagedStream;
 
@@ -150,4 +150,4 @@ class StagedStream final : public StreamChannel {
   std::optional<Error> dead_;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

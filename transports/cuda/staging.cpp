@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -155,4 +155,4 @@ bool Incoming::watches_device() const {
   return given_ < arrived_ || (!expected_.empty() && !has_room);
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -28,7 +28,7 @@
 #include "transports/cuda/pinned_ring.h"
 #include "transports/transport.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 inline constexpr std::uint64_t kMostSlots = 16;
 
@@ -131,4 +131,4 @@ class Incoming {
   std::uint64_t given_ = 0;
 };
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

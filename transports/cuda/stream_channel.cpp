@@ -9,7 +9,7 @@
 #include "transports/base/check.h"
 #include "transports/error.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 namespace {
 
@@ -292,4 +292,4 @@ void DeviceChannel::drain(void* stream) {
   on_device([&] { wait(kFreed, lent_, stream); });
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

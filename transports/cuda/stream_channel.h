@@ -44,7 +44,7 @@
 #include "transports/error.h"
 #include "transports/transport.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // Objects that all channels of a rank share; borrowed.
 struct RankResources {
@@ -211,4 +211,4 @@ auto DeviceChannel::on_device(const Body& body) {
   }
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -7,7 +7,7 @@
 #include "transports/cuda/stream_channel.h"
 #include "transports/error.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 bool DeviceChannel::send(void* stream, std::span<const std::byte> data, unsigned flags) {
   check((flags & kAnswered) == 0, "kAnswered is for host memory; leave it out on a stream");
@@ -191,4 +191,4 @@ bool DeviceChannel::receive(void* stream, std::span<std::byte> into) {
   return true;
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -3,7 +3,7 @@
 
 #include "transports/cuda/stream_channel.h"
 
-namespace kolo::cuda {
+namespace kolo::inline v0::cuda {
 
 // A closed or dead peer writes no more words. If all awaited words have arrived, the streams of
 // this rank finish without it.
@@ -66,4 +66,4 @@ void DeviceChannel::unmap() noexcept {
       [theirs = link_.theirs] { theirs->has_closed.store(1, std::memory_order_release); });
 }
 
-}  // namespace kolo::cuda
+}  // namespace kolo::inline v0::cuda

@@ -21,7 +21,7 @@
 #include "transports/posix/host/identity.h"
 #include "transports/posix/unix_socket.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -274,4 +274,4 @@ TransportKind cuda_ipc_transport() {
   return kind;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -32,7 +32,7 @@
 
 #include "transports/registry.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace cuda {
 class Driver;
@@ -58,4 +58,4 @@ struct CudaIpcSettings {
 std::unique_ptr<Transport> make_cuda_ipc(const TransportRequest& request,
                                          const CudaIpcSettings& settings);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

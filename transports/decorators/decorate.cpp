@@ -13,7 +13,7 @@
 #include "transports/rendezvous.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -62,4 +62,4 @@ std::unique_ptr<Transport> decorate(std::unique_ptr<Transport> inner,
   return inner;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

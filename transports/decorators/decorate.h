@@ -9,11 +9,11 @@
 #include "transports/registry.h"
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Collective over all ranks of the request if it has a shape. Throws std::invalid_argument with the
 // variable's name if a text cannot be parsed.
 std::unique_ptr<Transport> decorate(std::unique_ptr<Transport> inner,
                                     const TransportRequest& request);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

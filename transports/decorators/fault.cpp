@@ -14,7 +14,7 @@
 #include "transports/decorators/splitmix64.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -282,4 +282,4 @@ std::unique_ptr<Transport> make_faulty(std::unique_ptr<Transport> inner, const F
   return std::make_unique<FaultyTransport>(std::move(inner), plan);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -29,7 +29,7 @@
 
 #include "../transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 enum class FaultKind : std::uint8_t { kDie, kLose, kStall, kCorrupt, kStorm };
 
@@ -57,4 +57,4 @@ FaultPlan parse_faults(std::string_view text);
 // names a rank that does not exist, or a rank as its own peer.
 std::unique_ptr<Transport> make_faulty(std::unique_ptr<Transport> inner, const FaultPlan& plan);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

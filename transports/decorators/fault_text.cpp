@@ -6,7 +6,7 @@
 #include "transports/decorators/fault.h"
 #include "transports/decorators/parsing.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -115,4 +115,4 @@ class Parser {
 
 FaultPlan parse_faults(std::string_view text) { return Parser(text).parse(); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 #include "transports/base/preposted_receives.h"
 #include "transports/transport.h"
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 class ForwardingChannel : public Channel {
  public:
@@ -121,4 +121,4 @@ class ForwardingTransport : public Transport {
   std::vector<std::unique_ptr<DecoratedChannel>> channels_;
 };
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

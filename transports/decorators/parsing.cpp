@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return parse_quantity(text, kSizes);
 }
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

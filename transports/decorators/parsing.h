@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 // "a,b" gives a and b; "" gives one empty word.
 std::vector<std::string_view> split(std::string_view text, char separator);
@@ -33,4 +33,4 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 // Bytes of "64KiB", "1MiB", "1500B", "64KB" (decimal).
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

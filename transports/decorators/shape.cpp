@@ -13,7 +13,7 @@
 #include "transports/posix/epoll.h"
 #include "transports/posix/timer.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -191,4 +191,4 @@ std::unique_ptr<Transport> make_shaped(std::unique_ptr<Transport> inner, const S
   return std::make_unique<ShapedTransport>(std::move(inner), shape, std::move(surroundings));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -44,7 +44,7 @@
 
 #include "../transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Network path from one rank to another.
 struct ShapedPath {
@@ -94,4 +94,4 @@ struct ShapeSurroundings {
 std::unique_ptr<Transport> make_shaped(std::unique_ptr<Transport> inner, const Shape& shape,
                                        ShapeSurroundings surroundings);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

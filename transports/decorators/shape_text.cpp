@@ -7,7 +7,7 @@
 #include "transports/decorators/parsing.h"
 #include "transports/decorators/shape.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -188,4 +188,4 @@ void check_shape(const Shape& shape, int size) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

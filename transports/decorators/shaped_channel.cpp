@@ -10,7 +10,7 @@
 #include "transports/decorators/splitmix64.h"
 #include "transports/error.h"
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 namespace {
 
@@ -407,4 +407,4 @@ bool ShapedChannel::receive(std::span<std::byte> into, unsigned /*flags*/) {
   return true;
 }
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

@@ -22,7 +22,7 @@
 #include "transports/decorators/token_bucket.h"
 #include "transports/transport.h"
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 class ShapedChannel;
 
@@ -179,4 +179,4 @@ class ShapedChannel final : public Channel {
   bool is_viewing_ = false;
 };
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 // splitmix64's step (Steele, Lea and Flood: Fast splittable pseudorandom number generators, 2014).
 constexpr std::uint64_t mixed(std::uint64_t x) {
@@ -19,4 +19,4 @@ constexpr std::uint64_t mixed(std::uint64_t seed, int from, int to, std::uint64_
   return mixed(mixed(seed ^ mixed(pair)) + number);
 }
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

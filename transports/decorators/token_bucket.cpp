@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 namespace {
 
@@ -33,4 +33,4 @@ TransitTimes TokenBucket::pass(TransitTimes coming, std::size_t bytes) {
   return {first, std::max(coming.last, paid_)};
 }
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

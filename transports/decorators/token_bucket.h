@@ -15,7 +15,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 // Times of a segment's first and last byte at some place.
 struct TransitTimes {
@@ -41,4 +41,4 @@ class TokenBucket {
   std::uint64_t carry_ = 0;         // rounding rest, in 1 / rate_ nanoseconds
 };
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

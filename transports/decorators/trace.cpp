@@ -9,7 +9,7 @@
 #include "transports/decorators/trace_file.h"
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -177,4 +177,4 @@ void write_trace_of(Transport& transport) {
               fmt::format("rank {}: KOLO_TRACE: {}", transport.rank(), wrong));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -19,7 +19,7 @@
 #include "../log.h"
 #include "../transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Wraps `inner`. `log` gets an error of its end. Error kUnavailable if no file can be written at
 // `path`.
@@ -31,4 +31,4 @@ std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const s
 // Threading: as the transport's calls.
 void write_trace_of(Transport& transport);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

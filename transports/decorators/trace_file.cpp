@@ -11,7 +11,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/posix/unnamed_file.h"
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 namespace {
 
@@ -153,4 +153,4 @@ std::string why_not_writable(const std::string& path) {
   return fmt::format("cannot make a file in {}: {}", name, posix::error_text(errno));
 }
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

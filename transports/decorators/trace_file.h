@@ -8,7 +8,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::decorators {
+namespace kolo::inline v0::decorators {
 
 enum class TraceKind : std::uint8_t { kSend, kReceive, kAnswer };
 
@@ -37,4 +37,4 @@ std::string write_trace(const TraceLog& log, const std::string& path) noexcept;
 // Returns why files cannot be made beside `path`; empty if they can.
 std::string why_not_writable(const std::string& path);
 
-}  // namespace kolo::decorators
+}  // namespace kolo::inline v0::decorators

@@ -33,7 +33,7 @@
 #include "transports/posix/host/streaming_copy.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -459,4 +459,4 @@ std::unique_ptr<Transport> make_inproc(const TransportRequest& request,
 
 TransportKind inproc_transport() { return {"inproc", Reach::kProcess, nullptr, make}; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

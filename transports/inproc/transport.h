@@ -13,7 +13,7 @@
 
 #include "transports/registry.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct InprocSettings {
   std::size_t segment_bytes = 64 * 1024;  // four of these fit into a core's own cache
@@ -24,4 +24,4 @@ struct InprocSettings {
 std::unique_ptr<Transport> make_inproc(const TransportRequest& request,
                                        const InprocSettings& settings);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

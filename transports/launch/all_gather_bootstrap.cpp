@@ -13,7 +13,7 @@
 #include "transports/error.h"
 #include "transports/launch/announcement.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -85,4 +85,4 @@ std::shared_ptr<Store> store_by_all_gather(int rank, int size, const AllGather& 
           }};
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -15,7 +15,7 @@
 #include "transports/posix/host/addresses.h"
 #include "transports/posix/whole_file.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -113,4 +113,4 @@ Announce announcement(const Settings& settings) {
   };
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

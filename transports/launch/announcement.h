@@ -14,7 +14,7 @@
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // Announces `text`, if this is rank 0. Returns the text of rank 0 on every rank. Every rank calls
 // it once. Error kDeadline if other ranks do not come; kUnavailable, with advice, if the launcher's
@@ -37,4 +37,4 @@ StorePlaces parse_places(std::string_view text);
 // Empty if the launcher has no way to announce a text.
 Announce announcement(const Settings& settings);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -9,7 +9,7 @@
 
 #include "transports/posix/host/cores.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 constexpr const char* kNodes = "/sys/devices/system/node/";
@@ -112,4 +112,4 @@ bool is_bound_by_parent() {
   return posix::affinity_cores().size() < posix::affinity_cores(getppid()).size();
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 enum class Binding {
   kAuto,   // kCores if there are as many cores as ranks, else kNone
@@ -31,4 +31,4 @@ std::vector<std::vector<int>> bind_ranks(const std::vector<std::vector<int>>& no
 // own cores.
 bool is_bound_by_parent();
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

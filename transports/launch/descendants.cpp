@@ -18,7 +18,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 struct Status {
@@ -125,4 +125,4 @@ void kill_by_environment(const std::vector<std::string>& entries) {
   }
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 struct Descendant {
   pid_t pid = 0;
@@ -33,4 +33,4 @@ void signal_descendants(int signal, const std::function<bool(const Descendant&)>
 // since the launcher's descendants are not its own.
 void kill_by_environment(const std::vector<std::string>& entries);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

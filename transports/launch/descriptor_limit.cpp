@@ -9,7 +9,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 // Largest number of descriptors open in this process while it launches. `with_store`: each rank
@@ -50,4 +50,4 @@ std::string why_too_few_descriptors(std::span<const LaunchRequest> requests, boo
                      needed);
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

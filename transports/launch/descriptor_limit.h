@@ -7,10 +7,10 @@
 
 #include "transports/launch/launch.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // The reason why the limit is too low to launch these jobs; empty if it suffices. `with_store`: all
 // ranks connect to the launcher's store.
 std::string why_too_few_descriptors(std::span<const LaunchRequest> requests, bool with_store);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -18,7 +18,7 @@
 #include "transports/store/past_jobs.h"
 #include "transports/store/url.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -369,4 +369,4 @@ void tell_unknown_settings(Store& store, const Log& log) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

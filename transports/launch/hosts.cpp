@@ -17,7 +17,7 @@
 #include "transports/posix/host/identity.h"
 #include "transports/posix/socket.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 constexpr std::string_view kSlots = "slots=";
@@ -169,4 +169,4 @@ PartOfJob parse_part(const std::string& text) {
   return part;
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -13,7 +13,7 @@
 
 #include "transports/launch/launch.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // Hosts of a file with lines "HOST" or "HOST slots=N"; # begins a comment. Ranks are given in
 // blocks in the order of lines. `ranks`: their number; 0: one for each slot. std::invalid_argument
@@ -31,4 +31,4 @@ PartOfJob parse_part(const std::string& text);
 // One word for a POSIX shell.
 std::string shell_word(const std::string& text);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

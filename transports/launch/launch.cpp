@@ -36,7 +36,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/registry.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 namespace {
 
 using launch::CannotStart;
@@ -426,4 +426,4 @@ void open_standard_descriptors(LostOutput lost) {
 
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -25,7 +25,7 @@
 
 #include "binding.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 enum class RankOutput {
   kPrefixed,       // whole lines with the prefix "[rank] "; standard output and error separate
@@ -96,4 +96,4 @@ void open_standard_descriptors(LostOutput lost = LostOutput::kIsFine);
 // The path of the running program, to start it again as a rank.
 std::string own_program();
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

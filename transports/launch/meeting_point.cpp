@@ -8,7 +8,7 @@
 #include "transports/posix/host/addresses.h"
 #include "transports/posix/host/identity.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 constexpr int kPorts = 8;
@@ -87,4 +87,4 @@ std::optional<StorePlaces> meeting_point(const Settings& settings) {
   }
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -15,7 +15,7 @@
 #include "transports/rendezvous.h"
 #include "transports/settings.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // Nothing if the launcher's variables name no host and no port.
 std::optional<StorePlaces> meeting_point(const Settings& settings);
@@ -27,4 +27,4 @@ std::string first_host(std::string_view list);
 // dot, does not end in the index.
 std::string first_pod(std::string_view name, int index);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 // If POLLOUT is reported, a pipe takes this much without waiting.
@@ -64,4 +64,4 @@ ssize_t Output::write_some(std::string_view text) const {
   return write(borrowed_, text.data(), std::min(text.size(), kTakenAtOnce));
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -10,7 +10,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 class Output {
  public:
@@ -44,4 +44,4 @@ class Output {
   int error_ = 0;
 };
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -12,7 +12,7 @@
 #include "transports/posix/socket.h"
 #include "transports/rendezvous.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 // A reserved port of an address of this host: the kernel gives it to no other process. It is bound,
@@ -111,4 +111,4 @@ Plan plan_of(const LaunchRequest& request) {
                     {{"KOLO_STORE", request.part->store}});
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -9,7 +9,7 @@
 #include "transports/launch/launch.h"
 #include "transports/launch/rank_process.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 struct Plan {
   struct Process {
@@ -28,4 +28,4 @@ struct Plan {
 
 Plan plan_of(const LaunchRequest& request);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

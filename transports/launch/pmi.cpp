@@ -13,7 +13,7 @@
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 constexpr const char* kKey = "kolo-store";
@@ -112,4 +112,4 @@ std::string announce_by_pmi(int descriptor, int rank, const std::string& text, D
   return value_of(answer, "value");
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -10,7 +10,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // Returns `text` of rank 0 on all ranks; it contains no blanks. Collective, once per process: it
 // ends the conversation, as a launcher that was greeted treats an end without that as a failure.
@@ -18,4 +18,4 @@ namespace kolo::launch {
 // refuses.
 std::string announce_by_pmi(int descriptor, int rank, const std::string& text, Deadline deadline);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -14,7 +14,7 @@
 #include "transports/error.h"
 #include "transports/posix/library.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 // Types and constants of pmix_common.h.
@@ -139,4 +139,4 @@ std::string announce_by_pmix(const std::string& prefix, int rank, const std::str
   return announced;
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

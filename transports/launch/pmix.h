@@ -9,7 +9,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // Returns `text` of rank 0 on all ranks. Once per process. `prefix`: where to look for libpmix
 // first; may be empty. Error kDeadline if rank 0 does not come; kUnavailable if libpmix cannot be
@@ -17,4 +17,4 @@ namespace kolo::launch {
 std::string announce_by_pmix(const std::string& prefix, int rank, const std::string& text,
                              Deadline deadline);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

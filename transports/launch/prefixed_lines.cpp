@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;  // on the stack, which may be small
@@ -53,4 +53,4 @@ void PrefixedLines::write_lines(bool is_last) {
   to_->add(text);
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

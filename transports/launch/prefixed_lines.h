@@ -6,7 +6,7 @@
 #include "transports/launch/output.h"
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 class PrefixedLines {
  public:
@@ -33,4 +33,4 @@ class PrefixedLines {
   std::string pending_;
 };
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -18,7 +18,7 @@
 #include "transports/error.h"
 #include "transports/posix/thread.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 constexpr int kLookEveryMs = 200;
@@ -233,4 +233,4 @@ void RankProcess::signal_group(int signal) {
   send(lifeline_.get(), &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

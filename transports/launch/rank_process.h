@@ -10,7 +10,7 @@
 #include "transports/launch/reaper.h"
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // How a process ended.
 struct ExitStatus {
@@ -73,4 +73,4 @@ class RankProcess {
   ExitStatus ending_;
 };
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -15,7 +15,7 @@
 #include "transports/launch/descendants.h"
 #include "transports/posix/thread.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 constexpr pid_t kGoodbye = 0;
@@ -85,4 +85,4 @@ void Reaper::report(pid_t group) const {
   }
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -13,7 +13,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 class Reaper {
  public:
@@ -33,4 +33,4 @@ class Reaper {
   pid_t pid_ = -1;
 };
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

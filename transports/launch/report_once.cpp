@@ -10,7 +10,7 @@
 #include "transports/error.h"
 #include "transports/settings.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 namespace {
 
 using namespace std::chrono_literals;
@@ -75,4 +75,4 @@ int refuse_once(const std::string& line, int code) noexcept {
   return code;
 }
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -5,7 +5,7 @@
 
 #include "transports/rendezvous.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 // Whether this rank is the first with a failure to report. Also true if the store is gone.
 bool is_first_to_report(Store& store);
@@ -21,4 +21,4 @@ int wait_until_reported(Store& store) noexcept;
 // end with.
 int refuse_once(const std::string& line, int code) noexcept;
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

@@ -8,7 +8,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::launch {
+namespace kolo::inline v0::launch {
 
 class Signals {
  public:
@@ -36,4 +36,4 @@ class Signals {
 // True for signals that request the end: SIGINT, SIGTERM, SIGHUP, SIGQUIT.
 bool is_request_to_end(int signal);
 
-}  // namespace kolo::launch
+}  // namespace kolo::inline v0::launch

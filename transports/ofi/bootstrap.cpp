@@ -13,7 +13,7 @@
 #include "transports/posix/host/identity.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 namespace {
 
@@ -237,4 +237,4 @@ void wait_for_all(const TransportRequest& request, const std::function<void()>& 
   }
 }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -11,7 +11,7 @@
 #include "transports/ofi/endpoint.h"
 #include "transports/registry.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 // Endpoint address of a rank, published in the store once its endpoint is open.
 struct EndpointAddress {
@@ -63,4 +63,4 @@ void fail_if_late(const TransportRequest& request, int peer, const std::string& 
 // Barrier over the store. Calls `progress` while it waits. Collective, once per transport.
 void wait_for_all(const TransportRequest& request, const std::function<void()>& progress);
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

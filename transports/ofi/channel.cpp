@@ -9,7 +9,7 @@
 #include "transports/ofi/provider.h"
 #include "transports/posix/host/streaming_copy.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 namespace {
 
@@ -497,4 +497,4 @@ std::string OfiChannel::cannot(const char* operation, const std::string& why) co
                      why.empty() ? "it has ended" : why);
 }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -29,7 +29,7 @@
 #include "transports/ofi/tag.h"
 #include "transports/transport.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 // Largest number of segments in flight each way on one channel, if the provider's queues allow it.
 // Large enough to make the cost of credit small for short segments.
@@ -207,4 +207,4 @@ class OfiChannel final : public Channel, public PrepostedReceives, private Owner
   bool is_heard_ = false;
 };
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -8,7 +8,7 @@
 #include "transports/error.h"
 #include "transports/ofi/provider.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 namespace {
 
@@ -177,4 +177,4 @@ bool Endpoint::is_quiet() {
   return ::fi_trywait(fids_.fabric.get(), &queue, 1) == 0;
 }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

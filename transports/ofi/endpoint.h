@@ -16,7 +16,7 @@
 #include "transports/ofi/fids.h"
 #include "transports/ofi/library.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 struct Operation;
 
@@ -112,4 +112,4 @@ class Endpoint {
   std::size_t receives_ = 0;
 };
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 namespace {
 
@@ -56,4 +56,4 @@ void unlink_region(const std::string& name) noexcept {
   ::shm_unlink(file.c_str());
 }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -13,7 +13,7 @@
 
 #include "transports/ofi/fids.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 struct EndpointGroup {
   std::string name;     // the same for all members, and unique to the job
@@ -31,4 +31,4 @@ void keep_open(Fids fids);
 // Unlinks an endpoint's region from /dev/shm. `name` is the result of fi_getname.
 void unlink_region(const std::string& name) noexcept;
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 template <typename Fid>
 struct CloseFid {
@@ -33,4 +33,4 @@ struct Fids {
   }
 };
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -9,7 +9,7 @@
 #include "transports/posix/library.h"
 #include "transports/settings.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 namespace {
 
@@ -114,4 +114,4 @@ const Library& library() {
 
 unsigned major_version() { return FI_MAJOR(library().version()); }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 // Functions that the library exports. All others are inline functions over tables of the library.
 struct Library {
@@ -40,4 +40,4 @@ struct FreeInfo {
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

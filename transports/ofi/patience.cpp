@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 namespace {
 
 struct Silent {
@@ -33,4 +33,4 @@ bool has_patience_with(const std::string& process, Clock::time_point now) {
   return found == silent().since.end() || now - found->second >= kForgetAfter;
 }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -12,7 +12,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 inline constexpr std::chrono::seconds kForgetAfter{10};
 
@@ -20,4 +20,4 @@ inline constexpr std::chrono::seconds kForgetAfter{10};
 void lose_patience_with(const std::string& process, Clock::time_point now);
 bool has_patience_with(const std::string& process, Clock::time_point now);
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -15,7 +15,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 class ProgressWatchdog {
  public:
@@ -58,4 +58,4 @@ class ProgressWatchdog {
   bool is_asked_ = false;
 };
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -11,7 +11,7 @@
 #include "transports/error.h"
 #include "transports/posix/socket.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 namespace {
 
@@ -158,4 +158,4 @@ std::string host_of(const fi_info& info) {
   return address.length() == 0 ? "" : address.host();
 }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -9,7 +9,7 @@
 
 #include "transports/ofi/library.h"
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 // A provider that is known to fulfil the transport contract, and its settings.
 struct KnownProvider {
@@ -74,4 +74,4 @@ std::vector<std::string> all_providers();
 // Returns the numeric host address in `info`, "10.0.0.2"; empty if it has none.
 std::string host_of(const fi_info& info);
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace kolo::ofi {
+namespace kolo::inline v0::ofi {
 
 inline constexpr int kMostRanks = 1 << 16;
 
@@ -59,4 +59,4 @@ constexpr std::uint64_t whole_count(std::uint64_t low, std::uint64_t known) {
   return ahead > kCountMask / 2 ? known : known + ahead;
 }
 
-}  // namespace kolo::ofi
+}  // namespace kolo::inline v0::ofi

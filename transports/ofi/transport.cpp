@@ -25,7 +25,7 @@
 #include "transports/posix/epoll.h"
 #include "transports/posix/host/identity.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -490,4 +490,4 @@ TransportKind ofi_transport() {
   return kind;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -16,7 +16,7 @@
 #include "transports/registry.h"
 #include "transports/settings.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct OfiSettings {
   std::string provider;           // name in libfabric; empty: tcp, or else sockets
@@ -35,4 +35,4 @@ OfiSettings ofi_settings(const Settings& settings);
 // kUnavailable names the rank and its reason; kDeadline names the missing ranks.
 std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSettings& settings);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -14,7 +14,7 @@
 #include "transports/posix/library.h"
 #include "transports/registry.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace plugin {
 
@@ -162,4 +162,4 @@ void register_transport(const kolo_plugin& table) {
     throw std::invalid_argument(fmt::format("another transport is registered as {}", name));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -7,7 +7,7 @@
 
 #include "transports/plugin.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 // Copy of the table, limited to the fields that this kolo knows; fields that the table lacks are
 // null.
@@ -27,4 +27,4 @@ Plugin checked(const kolo_plugin* table, std::string_view origin);
 // transport. Thread-safe.
 std::optional<Plugin> find(std::string_view name);
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

@@ -6,7 +6,7 @@
 #include "transports/base/check.h"
 #include "transports/plugin/status.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::unique_ptr<PlainTransport> make_plain(const Plugin& plugin, kolo_transport*
   return std::make_unique<PluggedPlainTransport>(plugin, transport, rank, size);
 }
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

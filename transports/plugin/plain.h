@@ -6,10 +6,10 @@
 #include "transports/base/adapter.h"
 #include "transports/plugin/load.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 // `transport` stays owned by the caller; `plugin` must outlive the result.
 std::unique_ptr<PlainTransport> make_plain(const Plugin& plugin, kolo_transport* transport,
                                            int rank, int size);
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

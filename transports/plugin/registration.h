@@ -13,7 +13,7 @@
 
 #include "../plugin.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // True if `name` is that of an external transport: a library's path, or a registered name.
 bool is_from_outside(std::string_view name);
@@ -24,4 +24,4 @@ bool is_from_outside(std::string_view name);
 // is not a word or is used by another transport.
 void register_transport(const kolo_plugin& table);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

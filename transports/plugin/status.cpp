@@ -9,7 +9,7 @@
 #include "transports/error.h"
 #include "transports/transport.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 namespace {
 
@@ -89,4 +89,4 @@ kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int pe
   return channel;
 }
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

@@ -7,7 +7,7 @@
 
 #include "transports/plugin/load.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 // An empty kolo_error, to be filled by a function of the table.
 kolo_error no_error();
@@ -55,4 +55,4 @@ void require_segment_bytes(const Plugin& plugin, std::uint64_t bytes);
 // The transport's channel to `peer`; std::invalid_argument if it is null.
 kolo_channel* channel_to(const Plugin& plugin, kolo_transport* transport, int peer);
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

@@ -9,7 +9,7 @@
 #include "transports/error.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 namespace {
 
@@ -120,4 +120,4 @@ StoreFunctions::StoreFunctions(std::shared_ptr<Store> store, int rank, int size)
   with_owner_.owner = this;
 }
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

@@ -6,7 +6,7 @@
 #include "transports/plugin.h"
 #include "transports/rendezvous.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 class StoreFunctions {
  public:
@@ -35,4 +35,4 @@ class StoreFunctions {
 // Both clocks are the same: nanoseconds of CLOCK_MONOTONIC.
 std::int64_t nanoseconds(Deadline deadline);
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

@@ -13,7 +13,7 @@
 #include "transports/plugin/status.h"
 #include "transports/plugin/store_functions.h"
 
-namespace kolo::plugin {
+namespace kolo::inline v0::plugin {
 
 namespace {
 
@@ -117,4 +117,4 @@ std::unique_ptr<Transport> make_plugged(const Plugin& plugin, const TransportReq
                settings);
 }
 
-}  // namespace kolo::plugin
+}  // namespace kolo::inline v0::plugin

@@ -6,7 +6,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -46,4 +46,4 @@ bool is_locked_by_others(const Descriptor& file, off_t byte) {
   return ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -10,7 +10,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // One attempt; false while another owner's lock conflicts. Error kSystem if the file system has no
 // locks.
@@ -40,4 +40,4 @@ class ByteLock {
   const bool is_held_;
 };
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -15,7 +15,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -96,4 +96,4 @@ void throw_system(const std::string& what) {
   throw Error(ErrorCode::kSystem, kNoPeer, what + ": " + error_text(errno));
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 class Descriptor {
  public:
@@ -36,4 +36,4 @@ std::string error_text(int number);
 // Throws Error kSystem, "<what>: <text of errno>".
 [[noreturn]] void throw_system(const std::string& what);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

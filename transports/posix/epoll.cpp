@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 Epoll::Epoll() : descriptor_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!descriptor_.is_open()) throw_system("epoll_create1");
@@ -36,4 +36,4 @@ void Epoll::control(int operation, int descriptor, std::uint32_t events, std::ui
   if (::epoll_ctl(descriptor_.get(), operation, descriptor, &event) != 0) throw_system("epoll_ctl");
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

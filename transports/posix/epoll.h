@@ -8,7 +8,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 class Epoll {
  public:
@@ -32,4 +32,4 @@ class Epoll {
   Descriptor descriptor_;
 };
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

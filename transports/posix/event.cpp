@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include <cstdint>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 Event::Event() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!descriptor_.is_open()) throw_system("eventfd");
@@ -21,4 +21,4 @@ void Event::silence() noexcept {
   [[maybe_unused]] const auto got = ::read(descriptor_.get(), &count, sizeof count);
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -3,7 +3,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 class Event {
  public:
@@ -19,4 +19,4 @@ class Event {
   Descriptor descriptor_;
 };
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

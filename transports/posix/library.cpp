@@ -11,7 +11,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -78,4 +78,4 @@ InstalledLibrary::InstalledLibrary(std::string name) {
 
 void* InstalledLibrary::address(const char* symbol) const { return ::dlsym(library_, symbol); }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

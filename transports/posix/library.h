@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Loads the library at `path` and returns the address of `symbol`; null if it has no such symbol.
 // std::invalid_argument, with the reason, if `path` is not a regular file (the loader would block
@@ -43,4 +43,4 @@ class InstalledLibrary {
   std::string why_;
 };
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -8,7 +8,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -117,4 +117,4 @@ void PendingConnections::forget_done() {
   std::erase_if(waiting_, [](const PendingConnection& caller) { return !caller.socket.is_open(); });
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -21,7 +21,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/posix/unix_socket.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 class PendingConnections {
  public:
@@ -87,4 +87,4 @@ class PendingConnections {
   std::string why_kept_out_;
 };
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

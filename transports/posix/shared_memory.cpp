@@ -16,7 +16,7 @@
 #include "transports/error.h"
 #include "transports/posix/host/cgroup.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -182,4 +182,4 @@ std::string why_no_shared_memory() {
   }
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

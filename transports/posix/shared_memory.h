@@ -9,7 +9,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 enum class Pages {
   kWhenTouched,  // allocated on first touch, near the thread that touches them
@@ -53,4 +53,4 @@ bool make_private(std::span<std::byte> bytes) noexcept;
 // Tries to create shared memory. Returns the reason if that fails, else an empty text.
 std::string why_no_shared_memory();
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -17,7 +17,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -332,4 +332,4 @@ Transfer send_some(const Descriptor& socket, const void* data, std::size_t bytes
   return outcome(::send(socket.get(), data, bytes, MSG_NOSIGNAL));
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

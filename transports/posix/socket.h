@@ -11,7 +11,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // IPv4 or IPv6 address with a port.
 class Address {
@@ -95,4 +95,4 @@ struct Transfer {
 Transfer receive_some(const Descriptor& socket, void* into, std::size_t bytes);
 Transfer send_some(const Descriptor& socket, const void* data, std::size_t bytes);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

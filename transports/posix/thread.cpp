@@ -11,7 +11,7 @@
 #include "transports/error.h"
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -78,4 +78,4 @@ void throw_no_process(const std::string& what) {
   throw Error(ErrorCode::kSystem, kNoPeer, what + ": " + process_error_text(errno));
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <thread>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Error kSystem if the system refuses. The error names the thread ("the store's server") and the
 // short resource: room for its stack, or threads of this user.
@@ -18,4 +18,4 @@ std::string process_error_text(int number);
 // Throws Error kSystem for a failed fork(), with errno's text.
 [[noreturn]] void throw_no_process(const std::string& what);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

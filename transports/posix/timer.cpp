@@ -3,7 +3,7 @@
 #include <sys/timerfd.h>
 #include <algorithm>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -32,4 +32,4 @@ void Timer::clear() noexcept {
   is_set_ = false;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

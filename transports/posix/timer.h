@@ -5,7 +5,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 class Timer {
  public:
@@ -24,4 +24,4 @@ class Timer {
   bool is_set_ = false;
 };
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

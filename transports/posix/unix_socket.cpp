@@ -10,7 +10,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -154,4 +154,4 @@ int peer_process(int socket) {
   return who.pid;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

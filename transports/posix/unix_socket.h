@@ -10,7 +10,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Listener under an abstract name. Without a name the kernel chooses a free one, which a listener
 // in another network namespace may have as well.
@@ -63,4 +63,4 @@ bool has_room_beside(int descriptor, int count = 1) noexcept;
 // Process id at the other end.
 int peer_process(int socket);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 namespace {
 
 // mkstemp() gives access to the owner only. (umask cannot be read without changing it for the other
@@ -69,4 +69,4 @@ int UnnamedFile::replace(const std::string& name) {
   return 0;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -9,7 +9,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 class UnnamedFile {
  public:
@@ -34,4 +34,4 @@ class UnnamedFile {
   std::string part_;  // temporary name, if any
 };
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

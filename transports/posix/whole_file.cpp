@@ -9,7 +9,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/posix/unnamed_file.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 namespace {
 
 bool write_all(int descriptor, std::string_view text) {
@@ -38,4 +38,4 @@ void write_whole(const std::string& file, std::string_view text) {
               fmt::format("cannot write {}: {}", file, error_text(error)));
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Why no file can be created in the folder of `file`; empty if one can.
 std::string why_unwritable(const std::string& file);
@@ -13,4 +13,4 @@ std::string why_unwritable(const std::string& file);
 // reason; then no file is left behind.
 void write_whole(const std::string& file, std::string_view text);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

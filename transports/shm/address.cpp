@@ -5,7 +5,7 @@
 #include "transports/base/address_text.h"
 #include "transports/error.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 std::string to_text(const EndpointAddress& a) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {:d} {}", a.version, a.segment_bytes, a.process,
@@ -30,4 +30,4 @@ EndpointAddress address_from_text(const std::string& text, int peer) {
   return a;
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

@@ -10,7 +10,7 @@
 #include "transports/shm/layout.h"
 #include "transports/shm/peer_memory.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 struct EndpointAddress {
   std::uint32_t version = kLayoutVersion;
@@ -29,4 +29,4 @@ std::string to_text(const EndpointAddress& address);
 // Error kProtocol with the peer if the text is not an address of this version.
 EndpointAddress address_from_text(const std::string& text, int peer);
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

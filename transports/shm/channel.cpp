@@ -13,7 +13,7 @@
 #include "transports/posix/host/streaming_copy.h"
 #include "transports/posix/unix_socket.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 namespace {
 
@@ -465,4 +465,4 @@ void ShmChannel::fail_length(std::size_t expected, std::size_t found) {
   fail();
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

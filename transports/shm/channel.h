@@ -24,7 +24,7 @@
 #include "transports/shm/regions.h"
 #include "transports/transport.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 // Facts about two ranks that are known before they share memory.
 struct Pair {
@@ -321,4 +321,4 @@ class ShmChannel final : public Channel {
 // A rank has a channel for every peer, also for those that it never talks to.
 static_assert(sizeof(ShmChannel) <= 1280);
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

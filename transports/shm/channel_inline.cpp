@@ -8,7 +8,7 @@
 #include "transports/base/copy_words.h"
 #include "transports/shm/channel.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 namespace {
 
@@ -169,4 +169,4 @@ void ShmChannel::release_both() {
   wake(kCredit);
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

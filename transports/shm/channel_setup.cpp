@@ -9,7 +9,7 @@
 #include "transports/error.h"
 #include "transports/shm/channel.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 namespace {
 
@@ -235,4 +235,4 @@ void ShmChannel::kill(ErrorCode code, std::string why) {
   failure_ = std::move(why);
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

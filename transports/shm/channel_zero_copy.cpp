@@ -13,7 +13,7 @@
 #include "transports/posix/host/streaming_copy.h"
 #include "transports/shm/channel.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 // --- the owner of the memory ---
 
@@ -278,4 +278,4 @@ void ShmChannel::check_offer_stands() {
   fail();
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 enum class Way : std::uint8_t {
   kPlain,     // into a slot
@@ -146,4 +146,4 @@ class CopyChooser {
   std::array<State, kCopyClasses> states_{};
 };
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

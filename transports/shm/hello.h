@@ -6,7 +6,7 @@
 
 #include "transports/shm/layout.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 struct Hello {
   std::uint64_t magic = kMagic;
@@ -18,4 +18,4 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

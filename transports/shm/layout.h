@@ -42,7 +42,7 @@
 #include "transports/shm/copy_choice.h"
 #include "transports/transport.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 inline constexpr std::uint64_t kMagic = 0x316d68732d6f6c6b;  // "klo-shm1"
 inline constexpr std::uint32_t kLayoutVersion = 6;
@@ -211,4 +211,4 @@ class Layout {
   int slots_;
 };
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

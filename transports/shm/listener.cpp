@@ -17,7 +17,7 @@
 #include "transports/posix/shared_memory.h"
 #include "transports/store/all_gather.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 namespace {
 
@@ -355,4 +355,4 @@ void Listener::throw_exhausted(int peer, const std::string& peer_name,
               fmt::format("rank {}: {}", rank_, no_descriptor(peer_name, why)));
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

@@ -31,7 +31,7 @@
 #include "transports/shm/channel.h"
 #include "transports/shm/hello.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 inline constexpr std::chrono::milliseconds kSenderComesWithin{1};
 
@@ -120,4 +120,4 @@ class Listener final : public Connector {
   bool lacks_room_ = false;  // for the region that came with an answer
 };
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 // The value is random, so that a wrong process with the same pid does not have it there.
 ReadProbe own_read_probe() {
@@ -50,4 +50,4 @@ std::byte* PeerMemory::find(const Offer& offer, std::size_t bytes) const {
   return memory.data() + offer.address;
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

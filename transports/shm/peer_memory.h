@@ -14,7 +14,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/posix/shared_memory.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 // Place of memory that a frame offers instead of a slot.
 struct Offer {
@@ -54,4 +54,4 @@ class PeerMemory {
   std::unordered_map<std::uint64_t, posix::SharedMemory> regions_;
 };
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 std::shared_ptr<std::byte[]> Regions::allocate(std::size_t bytes) {
   posix::SharedMemory memory(std::max<std::size_t>(bytes, 1), posix::Pages::kPresent);
@@ -53,4 +53,4 @@ void Regions::make_private(std::span<std::byte> bytes) const noexcept {
   if (is_there) posix::make_private(bytes);
 }
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

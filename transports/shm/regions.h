@@ -18,7 +18,7 @@
 
 #include "transports/posix/shared_memory.h"
 
-namespace kolo::shm {
+namespace kolo::inline v0::shm {
 
 // Where a region lies in its owner's address space.
 struct RegionPlace {
@@ -63,4 +63,4 @@ class Regions : public std::enable_shared_from_this<Regions> {
   std::atomic<std::uint64_t> version_{0};
 };
 
-}  // namespace kolo::shm
+}  // namespace kolo::inline v0::shm

@@ -18,7 +18,7 @@
 #include "transports/shm/channel.h"
 #include "transports/shm/listener.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -222,4 +222,4 @@ TransportKind shm_transport() {
   return kind;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

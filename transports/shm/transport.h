@@ -22,7 +22,7 @@
 
 #include "transports/registry.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct ShmSettings {
   // A multiple of kSegmentAlignment, at most 512 KiB (more is reduced to that), equal on all ranks.
@@ -45,4 +45,4 @@ struct ShmSettings {
 std::unique_ptr<Transport> make_shm(const TransportRequest& request,
                                     const ShmSettings& settings = {});
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

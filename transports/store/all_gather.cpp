@@ -8,7 +8,7 @@
 
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -109,4 +109,4 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
   return values;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -7,7 +7,7 @@
 
 #include "transports/rendezvous.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Publishes `value` under `key` for this rank and waits for the values of all others. Use each key
 // once. Error kDeadline names the missing ranks: "rank 1: waited 30.0 s for ranks 2, 3 of 4 to
@@ -19,4 +19,4 @@ std::vector<std::string> exchange(Store& store, int rank, int size, std::string_
 // "rank 2", "ranks 2, 3 and 5", "ranks 0, 1, 2, 3 and 12 more".
 std::string name_ranks(const std::vector<int>& ranks);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -13,7 +13,7 @@
 #include "transports/rendezvous.h"
 #include "transports/store/tcp_client.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -144,4 +144,4 @@ std::shared_ptr<Store> connect_tcp_store(const std::string& host, std::uint16_t 
   return connect_tcp_store({{{host, port}}}, deadline, server, past);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

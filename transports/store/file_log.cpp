@@ -14,7 +14,7 @@
 
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -222,4 +222,4 @@ void FileLog::write_bytes(std::string_view bytes, std::size_t at) {
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -24,7 +24,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class FileLog {
  public:
@@ -94,4 +94,4 @@ class FileLog {
   std::optional<std::string> failure_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -36,7 +36,7 @@
 #include "transports/store/tables.h"
 #include "transports/store/timeouts.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -458,4 +458,4 @@ std::shared_ptr<Store> open_file_store(const std::string& path, int size, Deadli
   return std::make_shared<FileStore>(path, deadline, past);
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

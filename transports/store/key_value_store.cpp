@@ -18,7 +18,7 @@
 #include "transports/error.h"
 #include "transports/store/timeouts.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -211,4 +211,4 @@ std::shared_ptr<Store> make_store(KeyValueFunctions functions) {
   return std::make_shared<KeyValueStore>(std::move(functions));
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 #include "transports/store/tables.h"
 #include "transports/store/timeouts.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -97,4 +97,4 @@ class LocalStore final : public Store {
 
 std::shared_ptr<Store> make_local_store() { return std::make_shared<LocalStore>(); }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

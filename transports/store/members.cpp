@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -92,4 +92,4 @@ void Members::visit(const std::function<void(int rank, const std::string& who)>&
   }
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

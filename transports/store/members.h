@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct Membership {
   int rank = 0;
@@ -68,4 +68,4 @@ class Members {
   std::map<std::string, Roll, std::less<>> rolls_;  // by communicator
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class PastJobs {
  public:
@@ -28,4 +28,4 @@ class PastJobs {
   std::set<std::string> ids_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -8,7 +8,7 @@
 
 #include "transports/error.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -181,4 +181,4 @@ void StoreService::fail(const std::string& text) {
 
 Message StoreService::failed() const { return {Kind::kFailed, 0, had_met_ ? 1 : 0, {}, *failure_}; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

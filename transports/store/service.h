@@ -25,7 +25,7 @@
 #include "transports/store/tables.h"
 #include "transports/store/wire.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class StoreService {
  public:
@@ -94,4 +94,4 @@ class StoreService {
   bool had_met_ = false;  // before the failure
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -60,4 +60,4 @@ std::size_t StoreTables::bytes() const {
   return sum;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

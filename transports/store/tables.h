@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class StoreTables {
  public:
@@ -47,4 +47,4 @@ class StoreTables {
   std::map<std::string, Retired, std::less<>> retired_;
 };
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -29,7 +29,7 @@
 #include "transports/store/timeouts.h"
 #include "transports/store/wire.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -487,4 +487,4 @@ std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, const std::strin
   return store->greet(options, why) ? store : nullptr;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

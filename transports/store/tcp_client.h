@@ -8,7 +8,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/rendezvous.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 class PastJobs;
 
@@ -32,4 +32,4 @@ inline constexpr std::string_view kStillServes = "it still serves a job that has
 std::shared_ptr<Store> tcp_store_over(posix::Descriptor socket, const std::string& address,
                                       const TcpStoreOptions& options, std::string& why);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -26,7 +26,7 @@
 #include "transports/settings.h"
 #include "transports/store/service.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -308,4 +308,4 @@ TcpStoreServer::~TcpStoreServer() {
 
 std::uint16_t TcpStoreServer::port() const { return state_->port; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

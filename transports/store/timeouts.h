@@ -6,7 +6,7 @@
 
 #include "transports/transport.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 // Timeout of calls without a deadline of their own; a healthy store answers them at once. It is the
 // time that the caller allowed for connecting (start to deadline), within 3 s (a busy machine may
@@ -31,4 +31,4 @@ inline Deadline renewed(Deadline deadline, Clock::duration patience) {
 // Timeout of reporting a failure and of goodbyes, so that a job's end does not wait for long.
 inline constexpr std::chrono::seconds kLastPatience{1};
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -34,4 +34,4 @@ std::optional<StoreUrl> parse_store_url(std::string_view text) {
   return StoreUrl{std::string(host), *port, {}};
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

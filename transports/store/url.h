@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct StoreUrl {
   std::string host;  // of a TCP store, with its port
@@ -17,4 +17,4 @@ struct StoreUrl {
 // Returns nothing for any other text.
 std::optional<StoreUrl> parse_store_url(std::string_view text);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

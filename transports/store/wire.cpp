@@ -7,7 +7,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::store_wire {
+namespace kolo::inline v0::store_wire {
 
 namespace {
 
@@ -78,4 +78,4 @@ std::optional<Message> take(std::string& bytes) {
   return message;
 }
 
-}  // namespace kolo::store_wire
+}  // namespace kolo::inline v0::store_wire

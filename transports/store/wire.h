@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-namespace kolo::store_wire {
+namespace kolo::inline v0::store_wire {
 
 inline constexpr std::uint32_t kMagic = 0x4f4c4f4b;  // "KOLO"
 inline constexpr std::int64_t kVersion = 2;
@@ -62,4 +62,4 @@ std::string encode(const Message& message);
 // Error kProtocol as soon as the bytes cannot become a message.
 std::optional<Message> take(std::string& bytes);
 
-}  // namespace kolo::store_wire
+}  // namespace kolo::inline v0::store_wire

@@ -13,7 +13,7 @@
 #include "transports/store/all_gather.h"
 #include "transports/tcp/host_selection.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
   return addresses;
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

@@ -11,7 +11,7 @@
 #include "transports/tcp/hello.h"
 #include "transports/tcp/transport.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 struct EndpointAddress {
   std::string identity;            // of its host: see posix/host/identity.h
@@ -38,4 +38,4 @@ std::vector<EndpointAddress> exchange_addresses(const TransportRequest& request,
                                                 const TcpSettings& settings,
                                                 const posix::Address& bound);
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

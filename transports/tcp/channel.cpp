@@ -8,7 +8,7 @@
 #include "transports/base/check.h"
 #include "transports/error.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 namespace {
 
@@ -241,4 +241,4 @@ bool TcpChannel::may_be_on_its_way() {
   return now - ended_ < listener_.on_its_way();
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

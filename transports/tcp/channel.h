@@ -21,7 +21,7 @@
 #include "transports/tcp/segment_memory.h"
 #include "transports/transport.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 // Length of the send queue in segments.
 inline constexpr std::size_t kQueueLength = SegmentMemory::kSlots;
@@ -153,4 +153,4 @@ inline bool is_not_now(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 namespace {
 
@@ -286,4 +286,4 @@ void ConnectionChannel::close_sockets() noexcept {
   count_connections();
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

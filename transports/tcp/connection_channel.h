@@ -24,7 +24,7 @@
 
 #include "transports/tcp/channel.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 // Reading into two buffers costs 0.2 us more than into one, and gathering two pieces 0.24 us: as
 // much as copying a few KiB. One call instead of two saves 0.4 us. With 9 KiB ahead instead of 4,
@@ -90,4 +90,4 @@ class ConnectionChannel final : public TcpChannel {
   std::size_t ahead_end_ = 0;
 };
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

@@ -9,7 +9,7 @@
 
 #include "transports/posix/socket.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::optional<Token> token_from_text(const std::string& text) {
   return token;
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

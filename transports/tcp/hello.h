@@ -22,7 +22,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 inline constexpr std::size_t kHelloBytes = 64;
 inline constexpr std::size_t kTokenBytes = 16;
@@ -65,4 +65,4 @@ Token random_token();
 std::string to_text(const Token& token);  // 32 hexadecimal digits
 std::optional<Token> token_from_text(const std::string& text);
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

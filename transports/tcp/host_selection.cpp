@@ -10,7 +10,7 @@
 #include <optional>
 #include <sstream>
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::string list_text(std::span<const posix::InterfaceAddress> interfaces) {
   return text.empty() ? "none" : text;
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

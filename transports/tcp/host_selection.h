@@ -13,7 +13,7 @@
 
 #include "transports/posix/host/addresses.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 // Whether the text is a selection, and not one address or host name. An interface's name is one if
 // this host has such an interface.
@@ -30,4 +30,4 @@ std::string no_selected(const std::string& text,
 // "eth0 10.9.0.1, docker0 172.17.0.1", for messages.
 std::string list_text(std::span<const posix::InterfaceAddress> interfaces);
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

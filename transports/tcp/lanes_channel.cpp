@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 namespace {
 
@@ -347,4 +347,4 @@ void LanesChannel::close_sockets() noexcept {
   counts().connections = 0;
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

@@ -27,7 +27,7 @@
 
 #include "transports/tcp/channel.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 inline constexpr std::size_t kChunkBytes = 64 * 1024;
 inline constexpr std::uint32_t kChunkMagic = 0x4b'4e'48'43;
@@ -125,4 +125,4 @@ class LanesChannel final : public TcpChannel {
   std::optional<std::uint32_t> segments_in_all_;  // once the peer has said goodbye
 };
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

@@ -11,7 +11,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 namespace {
 
@@ -398,4 +398,4 @@ void Listener::throw_exhausted(int error) const {
               fmt::format("rank {}: {}", rank_, exhausted_text(error)));
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

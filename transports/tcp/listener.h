@@ -33,7 +33,7 @@
 #include "transports/tcp/hello.h"
 #include "transports/tcp/transport.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 inline constexpr std::chrono::milliseconds kSenderComesWithin{100};
 inline constexpr std::chrono::milliseconds kAddressTakes{1000};  // if there are more
@@ -160,4 +160,4 @@ class Listener {
 std::string no_congestion(const std::string& name);
 bool set_congestion(const posix::Descriptor& socket, const std::string& name);
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

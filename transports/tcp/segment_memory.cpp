@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 std::byte* SegmentMemory::Place::of(std::size_t wanted) {
   if (memory && wanted <= bytes) return memory.get();
@@ -62,4 +62,4 @@ std::size_t SegmentMemory::bytes() const {
   return sum;
 }
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

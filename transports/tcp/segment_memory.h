@@ -15,7 +15,7 @@
 #include "transports/base/aligned_memory.h"
 #include "transports/transport.h"
 
-namespace kolo::tcp {
+namespace kolo::inline v0::tcp {
 
 class SegmentMemory {
  public:
@@ -73,4 +73,4 @@ class SegmentMemory {
   bool is_in_view_ = false;
 };
 
-}  // namespace kolo::tcp
+}  // namespace kolo::inline v0::tcp

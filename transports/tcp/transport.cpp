@@ -21,7 +21,7 @@
 #include "transports/tcp/lanes_channel.h"
 #include "transports/tcp/listener.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -229,4 +229,4 @@ std::unique_ptr<Transport> make_tcp(const TransportRequest& request, const TcpSe
 
 TransportKind tcp_transport() { return {"tcp", Reach::kNetwork, nullptr, make, check_settings}; }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -23,7 +23,7 @@
 #include "transports/registry.h"
 #include "transports/settings.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct TcpSettings {
   std::string host;        // address to listen on and to publish; empty: all of this host
@@ -51,4 +51,4 @@ TcpSettings tcp_settings(const Settings& settings);
 // kDeadline names the missing ranks.
 std::unique_ptr<Transport> make_tcp(const TransportRequest& request, const TcpSettings& settings);
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

@@ -8,7 +8,7 @@
 #include "transports/base/address_text.h"
 #include "transports/error.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -42,4 +42,4 @@ EndpointAddress address_from_text(const std::string& text, int rank) {
                           rank));
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

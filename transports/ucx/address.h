@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 struct EndpointAddress {
   std::string identity;           // of the host
@@ -21,4 +21,4 @@ std::string to_text(const EndpointAddress& address);
 // Error kProtocol, with `rank`, if `text` is damaged or of a different version.
 EndpointAddress address_from_text(const std::string& text, int rank);
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

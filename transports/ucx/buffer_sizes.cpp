@@ -6,7 +6,7 @@
 #include "transports/ucx/endpoint_transports.h"
 #include "transports/ucx/message_header.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -66,4 +66,4 @@ bool set_buffer_sizes(const Library& ucp, ucp_config_t* config,
   return is_any;
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

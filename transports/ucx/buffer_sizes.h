@@ -12,7 +12,7 @@
 
 #include "transports/ucx/library.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 // Segments up to these sizes arrive in one piece.
 inline constexpr std::size_t kQueueBufferBytes = 16 * 1024;
@@ -23,4 +23,4 @@ inline constexpr std::size_t kTcpBufferBytes = 256 * 1024;
 bool set_buffer_sizes(const Library& ucp, ucp_config_t* config,
                       const std::vector<std::string>& resources);
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -8,7 +8,7 @@
 #include "transports/ucx/endpoint_transports.h"
 #include "transports/ucx/reserved_descriptors.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -377,4 +377,4 @@ void UcxChannel::finish_segment(std::size_t bytes) {
   outbox_.send_note(Kind::kCredit, released);
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

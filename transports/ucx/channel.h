@@ -14,7 +14,7 @@
 #include "transports/ucx/outbox.h"
 #include "transports/ucx/shared_state.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 // Per peer: one TCP connection each way, and a liveness socket.
 inline constexpr int kDescriptorsPerPeer = 3;
@@ -151,4 +151,4 @@ class UcxChannel final : public Channel {
   std::size_t viewed_bytes_ = 0;
 };
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <sstream>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -78,4 +78,4 @@ std::size_t eager_bytes(const std::vector<std::string>& carriers) {
   return most;
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 // Parses the output of ucp_ep_print_info: the transports of a connection, "tcp", "cma", ...
 std::vector<std::string> transports_in(std::string_view printed);
@@ -29,4 +29,4 @@ bool keep_sent(const std::vector<std::string>& carriers);
 // Segments up to this size are sent eagerly over `carriers`. For longer ones UCX decides.
 std::size_t eager_bytes(const std::vector<std::string>& carriers);
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

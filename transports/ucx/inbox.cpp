@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -198,4 +198,4 @@ void Inbox::drop() noexcept {
   }
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

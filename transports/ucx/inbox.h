@@ -16,7 +16,7 @@
 #include "transports/ucx/liveness.h"
 #include "transports/ucx/outbox.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 class Inbox {
  public:
@@ -117,4 +117,4 @@ class Inbox {
   ucs_status_t failure_ = UCS_OK;
 };
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

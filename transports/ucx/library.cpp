@@ -10,7 +10,7 @@
 #include "transports/error.h"
 #include "transports/ucx/printed_text.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -123,4 +123,4 @@ const Library& library() {
   return loaded().library;
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -10,7 +10,7 @@
 
 #include "transports/posix/library.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 struct Library {
   decltype(&::ucp_get_version) get_version;
@@ -55,4 +55,4 @@ std::string why_no_library();
 // if libucp is missing, is older than 1.13, or lacks a function.
 const Library& library();
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -80,4 +80,4 @@ void HostLiveness::part(
   listener_.reset();
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

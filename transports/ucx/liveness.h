@@ -17,7 +17,7 @@
 #include "transports/posix/epoll.h"
 #include "transports/posix/unix_socket.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 // Message in native byte order, since it stays within one host.
 struct Farewell {
@@ -67,4 +67,4 @@ class HostLiveness {
   std::vector<Watched> watched_;
 };
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

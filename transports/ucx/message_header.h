@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 // Each kind of message has its own active message id.
 enum class Kind : unsigned {
@@ -50,4 +50,4 @@ inline std::optional<ReadHeader> read_header(const void* bytes, std::size_t leng
 // How far `number` is past `base`, both modulo 2^32. A huge value if it is before `base`.
 constexpr std::uint32_t distance(std::uint32_t base, std::uint32_t number) { return number - base; }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -16,7 +16,7 @@
 #include "transports/ucx/printed_text.h"
 #include "transports/ucx/worker.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -163,4 +163,4 @@ Opened open_worker(const Library& ucp, int size) {
   fail_without_worker(ucp, first, long_files_are_errors.has_met_limit());
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

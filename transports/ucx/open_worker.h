@@ -4,7 +4,7 @@
 
 #include "transports/ucx/library.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 struct Opened {
   ucp_context_h context = nullptr;
@@ -18,4 +18,4 @@ Opened open_worker(const Library& ucp, int size);
 // Output of ucp_context_print_info.
 std::string resources_of(const Library& ucp, ucp_context_h context);
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

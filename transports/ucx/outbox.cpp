@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -108,4 +108,4 @@ void Outbox::sent(void* request, ucs_status_t status, void* letter) {
   outbox.worker_.ucp().request_free(request);
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -12,7 +12,7 @@
 #include "transports/base/aligned_memory.h"
 #include "transports/ucx/worker.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 // Segments in flight each way between a pair. One more than the minimum would be enough for credit
 // that returns two at a time; twice as many keep a stream flowing.
@@ -129,4 +129,4 @@ class Outbox {
   PendingMessage probe_;
 };
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 // Calls `print` with a stream. Empty if there is no memory for the stream.
 template <typename Print>
@@ -21,4 +21,4 @@ std::string text_printed_by(const Print& print) {
   return printed;
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

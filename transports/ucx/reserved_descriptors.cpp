@@ -10,7 +10,7 @@
 #include "transports/posix/descriptor.h"
 #include "transports/transport.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -56,4 +56,4 @@ ReservedDescriptors::~ReservedDescriptors() {
   promises().count -= later_;
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

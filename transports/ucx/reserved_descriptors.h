@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 class ReservedDescriptors {
  public:
@@ -26,4 +26,4 @@ class ReservedDescriptors {
   int later_ = 0;
 };
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

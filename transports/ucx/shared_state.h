@@ -8,7 +8,7 @@
 #include "transports/ucx/liveness.h"
 #include "transports/ucx/worker.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 struct SharedState {
   SharedState(const Library& ucp, int own_rank, int size)
@@ -34,4 +34,4 @@ struct SharedState {
   int holding = 0;  // channels that hold a segment back until the next one (kMore)
 };
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

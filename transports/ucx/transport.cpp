@@ -20,7 +20,7 @@
 #include "transports/ucx/endpoint_transports.h"
 #include "transports/ucx/reserved_descriptors.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 namespace {
 
@@ -400,4 +400,4 @@ TransportKind ucx_transport() {
   return kind;
 }
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

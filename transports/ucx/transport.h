@@ -16,7 +16,7 @@
 
 #include "transports/registry.h"
 
-namespace kolo {
+namespace kolo::inline v0 {
 
 struct UcxSettings {
   std::size_t segment_bytes =
@@ -36,4 +36,4 @@ struct UcxSettings {
 std::unique_ptr<Transport> make_ucx(const TransportRequest& request,
                                     const UcxSettings& settings = {});
 
-}  // namespace kolo
+}  // namespace kolo::inline v0

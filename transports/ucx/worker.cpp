@@ -7,7 +7,7 @@
 #include "transports/ucx/open_worker.h"
 #include "transports/ucx/printed_text.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 namespace {
 
@@ -114,4 +114,4 @@ bool Worker::arm() {
   return true;
 }
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

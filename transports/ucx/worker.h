@@ -9,7 +9,7 @@
 #include "transports/ucx/library.h"
 #include "transports/ucx/message_header.h"
 
-namespace kolo::ucx {
+namespace kolo::inline v0::ucx {
 
 class Worker {
  public:
@@ -103,4 +103,4 @@ class Worker {
 // Text of a status: "Connection reset by remote peer".
 std::string text_of(const Library& ucp, ucs_status_t status);
 
-}  // namespace kolo::ucx
+}  // namespace kolo::inline v0::ucx

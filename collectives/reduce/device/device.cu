@@ -8,7 +8,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 namespace {
 
 // Text of a CUDA version number: "13.0" for 13000.
@@ -215,4 +215,4 @@ void copy(void* to, const void* from, std::size_t bytes, Stream stream) {
 
 void wait(Stream stream) { check(cudaStreamSynchronize(stream), "waiting for a stream"); }
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

@@ -15,7 +15,7 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraphExec_st;
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 
 using Stream = CUstream_st*;
 
@@ -140,4 +140,4 @@ void wait(Stream stream);
 // Throws the error that a CUDA call returned, if any. `what` describes the purpose of the call.
 void check(int error, const std::string& what);
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

@@ -4,7 +4,7 @@
 
 #include "collectives/reduce/device/kernels.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 
 struct Kernel {
   // Null if the operation is not defined for the type.
@@ -25,4 +25,4 @@ extern const Table kFloat8Kernels;    // float8_e4m3, float8_e5m2
 extern const Table kShortIntKernels;  // 8 and 16 bits
 extern const Table kIntKernels;       // 32 and 64 bits
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

@@ -11,7 +11,7 @@
 #include "collectives/reduce/device/device.h"
 #include "collectives/reduce/device/kernel_table.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 namespace {
 
 // Memory for load_copies(): an allocation and its free might wait for all streams.
@@ -101,4 +101,4 @@ void load_copies() {
   wait(stream);
 }
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

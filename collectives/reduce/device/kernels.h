@@ -14,7 +14,7 @@
 #include "collectives/element.h"
 #include "collectives/reduce/device/device.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 
 // The operands of one pass over `count` elements. out and copy may be the same memory as local or
 // incoming; other overlaps are not allowed. A pass is fastest if all operands have the same offset
@@ -48,4 +48,4 @@ void load(ElementType type);
 // host. Waits for these copies only.
 void load_copies();
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

@@ -1,8 +1,8 @@
 // The device's reduction kernels of float16 and bfloat16.
 #include "collectives/reduce/device/kernels.inc"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 
 const Table kFloat16Kernels = table_of<Float16, BFloat16>();
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

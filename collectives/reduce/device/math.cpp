@@ -4,7 +4,7 @@
 
 #include "collectives/reduce/device/kernels.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 namespace {
 
 Stream as_stream(void* stream) { return static_cast<Stream>(stream); }
@@ -48,4 +48,4 @@ void KernelMath::free(std::byte* memory) noexcept {
   std::erase_if(buffers_, [memory](const Buffer& buffer) { return buffer.data() == memory; });
 }
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

@@ -9,7 +9,7 @@
 #include "collectives/device_math.h"
 #include "collectives/reduce/device/device.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 
 class KernelMath final : public DeviceMath {
  public:
@@ -30,4 +30,4 @@ class KernelMath final : public DeviceMath {
   std::vector<Buffer> buffers_;
 };
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

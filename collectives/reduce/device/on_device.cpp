@@ -7,7 +7,7 @@
 #include "collectives/reduce/device/device.h"
 #include "collectives/reduce/device/math.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 
 std::shared_ptr<const RankDevice> on_device(int number) {
   auto device = std::make_shared<RankDevice>();
@@ -20,4 +20,4 @@ std::shared_ptr<const RankDevice> on_device(int number) {
   return device;
 }
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

@@ -9,11 +9,11 @@
 
 #include "../../rank_device.h"
 
-namespace kolo::device {
+namespace kolo::inline v0::device {
 
 // The device with this number, as CUDA counts them. The default is chosen as RankDevice::kCurrent
 // says. A communicator loads all kernels onto the device when it is made. Error kUnavailable: the
 // driver, the device or memory is missing.
 std::shared_ptr<const RankDevice> on_device(int number = RankDevice::kCurrent);
 
-}  // namespace kolo::device
+}  // namespace kolo::inline v0::device

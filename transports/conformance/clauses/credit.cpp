@@ -1,7 +1,7 @@
 // Clauses on credit: a minimum is always accepted, and there is an upper bound.
 #include "transports/conformance/ranks.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 void minimum_credit(const Subject& subject) {
   for (unsigned mixture = 0; mixture < 16; ++mixture) {
@@ -109,4 +109,4 @@ void unread_stream(const Subject& subject) {
   });
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

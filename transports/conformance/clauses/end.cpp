@@ -8,7 +8,7 @@
 
 #include "transports/conformance/ranks.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -404,4 +404,4 @@ void missing_rank(const Subject& subject) {
   expect(text.find(" s for ") != std::string::npos, "how long it was waited for: " + text);
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

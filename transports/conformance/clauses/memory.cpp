@@ -6,7 +6,7 @@
 
 #include "transports/conformance/ranks.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -179,4 +179,4 @@ void memory_comes_and_goes(const Subject& subject) {
   });
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -7,7 +7,7 @@
 #include "transports/conformance/ranks.h"
 #include "transports/conformance/scenarios.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -82,4 +82,4 @@ void done_early(const Subject& subject) {
   expect(!job.store->failure(), "no failure");
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -4,7 +4,7 @@
 
 #include "transports/conformance/ranks.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -143,4 +143,4 @@ void woken_by_answers(const Subject& subject) {
   });
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

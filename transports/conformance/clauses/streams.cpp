@@ -7,7 +7,7 @@
 #include "transports/base/preposted_receives.h"
 #include "transports/conformance/ranks.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -397,4 +397,4 @@ void wrong_calls(const Subject& subject) {
   });
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -5,7 +5,7 @@
 
 #include "transports/conformance/ranks.h"
 
-namespace kolo::conformance {
+namespace kolo::inline v0::conformance {
 
 namespace {
 
@@ -66,4 +66,4 @@ void memory_from_any_thread(const Subject& subject) {
   });
 }
 
-}  // namespace kolo::conformance
+}  // namespace kolo::inline v0::conformance

@@ -12,7 +12,7 @@
 
 #include "transports/posix/socket.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -121,4 +121,4 @@ std::vector<std::string> addresses_for_peers(const std::string& rendezvous_host,
   return hosts;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 inline constexpr std::size_t kMostHostAddresses = 8;
 
@@ -35,4 +35,4 @@ std::string loopback_host();
 // an address, or empty. `has_v6`: list IPv6 addresses, too.
 std::vector<std::string> addresses_for_peers(const std::string& rendezvous_host, bool has_v6);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <optional>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::vector<int> parse_cores(std::string_view text) {
   return cores;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 struct Cache {
   std::size_t bytes = 0;
@@ -26,4 +26,4 @@ std::size_t share_of_caches(const std::vector<Cache>& caches, const std::vector<
 // "0-3,8" to {0, 1, 2, 3, 8}; empty if the text is not such a list.
 std::vector<int> parse_cores(std::string_view text);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -13,7 +13,7 @@
 
 #include "transports/error.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -150,4 +150,4 @@ MemoryClaim claim_memory(std::size_t bytes, std::string_view of_what, const Cgro
   return claim;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

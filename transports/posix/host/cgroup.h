@@ -12,7 +12,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Paths of the cgroup files; tests use others.
 struct CgroupPlaces {
@@ -60,4 +60,4 @@ class MemoryClaim {
 [[nodiscard]] MemoryClaim claim_memory(std::size_t bytes, std::string_view of_what,
                                        const CgroupPlaces& places = {});
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

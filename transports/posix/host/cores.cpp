@@ -7,7 +7,7 @@
 
 #include "transports/posix/host/cgroup.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -67,4 +67,4 @@ std::optional<double> cgroup_quota_cores() {
   return quota;
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Numbers of the cores in the affinity mask, ascending; of this process, or of another one.
 std::vector<int> affinity_cores(pid_t process = 0);
@@ -19,4 +19,4 @@ std::optional<double> cgroup_quota_cores();
 // Parses cgroup v2's cpu.max ("max 100000", "150000 100000").
 std::optional<double> parse_cpu_max(std::string_view text);
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

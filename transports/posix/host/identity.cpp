@@ -13,7 +13,7 @@
 
 #include "transports/posix/descriptor.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::string process_identity() {
   return host_identity() + "/" + link_text("/proc/self/ns/pid") + "/" + std::to_string(::getpid());
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

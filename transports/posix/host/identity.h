@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Host name for messages.
 std::string host_name();
@@ -21,4 +21,4 @@ std::string clock_identity();
 // Equal within one process only: host, process-id namespace and process id.
 std::string process_identity();
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

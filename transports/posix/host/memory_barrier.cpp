@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -19,4 +19,4 @@ bool accept_barriers() noexcept {
 
 void barrier_everywhere() noexcept { membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED); }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

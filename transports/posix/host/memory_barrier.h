@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Registers this process to receive barriers of other processes. False if the kernel cannot; then
 // the frequent side needs full barriers. Cheap to repeat.
@@ -22,4 +22,4 @@ void barrier_everywhere() noexcept;
 // Compiler barrier for the frequent side.
 inline void keep_order() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

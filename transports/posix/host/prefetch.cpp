@@ -1,6 +1,6 @@
 #include "transports/posix/host/prefetch.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -18,4 +18,4 @@ void prefetch_to_write(const std::byte* at, std::size_t bytes) noexcept {
   for (; at < end; at += kLine) __builtin_prefetch(at, 1);
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Memory that is about to be read.
 void prefetch_to_read(const std::byte* at, std::size_t bytes) noexcept;
@@ -12,4 +12,4 @@ void prefetch_to_read(const std::byte* at, std::size_t bytes) noexcept;
 // wait.
 void prefetch_to_write(const std::byte* at, std::size_t bytes) noexcept;
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

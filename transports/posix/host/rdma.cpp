@@ -8,7 +8,7 @@
 
 #include "transports/posix/host/cgroup.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -61,4 +61,4 @@ std::vector<std::string> rdma_links(const RdmaPlaces& places) {
   return {links.begin(), links.end()};
 }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Link layers of the hardware that counts: RoCE and InfiniBand.
 inline constexpr std::string_view kRdmaLinks[] = {"Ethernet", "InfiniBand"};
@@ -21,4 +21,4 @@ struct RdmaPlaces {
 // cannot use (iWARP, EFA).
 std::vector<std::string> rdma_links(const RdmaPlaces& places = {});
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 // Whether this processor has streaming stores; if not, streaming_copy is a plain copy.
 bool has_streaming_stores() noexcept;
@@ -19,4 +19,4 @@ void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) noe
 void streaming_copy_unordered(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
 void order_streaming_stores() noexcept;
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

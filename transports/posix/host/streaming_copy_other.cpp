@@ -2,7 +2,7 @@
 
 #include "transports/posix/host/streaming_copy.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 bool has_streaming_stores() noexcept { return false; }
 
@@ -16,4 +16,4 @@ void streaming_copy_unordered(std::byte* to, const std::byte* from, std::size_t 
 
 void order_streaming_stores() noexcept {}
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix

@@ -6,7 +6,7 @@
 
 #include "transports/posix/host/streaming_copy.h"
 
-namespace kolo::posix {
+namespace kolo::inline v0::posix {
 
 namespace {
 
@@ -53,4 +53,4 @@ void streaming_copy_unordered(std::byte* to, const std::byte* from, std::size_t 
 
 void order_streaming_stores() noexcept { _mm_sfence(); }
 
-}  // namespace kolo::posix
+}  // namespace kolo::inline v0::posix
