@@ -35,7 +35,7 @@ CommunicatorOptions options_of(const kolo_options* given) {
   return options;
 }
 
-// Memory of kolo_allocate(), by address: kolo_release() has no other argument.
+// Memory of kolo_allocate(), by address, as kolo_release() is given only the address.
 class Allocations {
  public:
   void add(std::shared_ptr<std::byte[]> memory) {
@@ -127,7 +127,7 @@ kolo_result kolo_subset(kolo_communicator* communicator, const int* ranks, int c
   return guarded(last_of(communicator), [&] {
     prepare(made, "made");
     if (count < 0 || (ranks == nullptr && count > 0))
-      refuse("the list of ranks is null or shorter than 0");
+      refuse("`ranks` is null, or `count` is below 0");
     make(made, held(communicator).subset({ranks, static_cast<std::size_t>(count)}));
   });
 }
@@ -161,7 +161,7 @@ kolo_result kolo_progress(kolo_communicator* communicator, int* is_active) {
 
 kolo_result kolo_descriptor(kolo_communicator* communicator, int* descriptor) {
   return guarded(last_of(communicator), [&] {
-    if (descriptor == nullptr) refuse("`descriptor` is null: it gets the result");
+    if (descriptor == nullptr) refuse("`descriptor` is null; the result is stored there");
     *descriptor = held(communicator).descriptor();
   });
 }

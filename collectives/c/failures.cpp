@@ -5,7 +5,7 @@ namespace kolo::inline v0::c_interface {
 
 namespace {
 
-// Of the last failed function of this thread, and the text that kolo_last_failure() has returned.
+// Last failure of a function in this thread, and the text that kolo_last_failure() has returned.
 thread_local Failure thread_failure;
 thread_local std::string returned_text;
 
@@ -25,7 +25,7 @@ Failure failure_of_exception() {
   }
 }
 
-// The timeout of a store, or of a bootstrap, that names none.
+// Default timeout of a store and of a bootstrap.
 constexpr std::chrono::seconds kDefaultTimeout{30};
 
 }  // namespace

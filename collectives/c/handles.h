@@ -45,7 +45,7 @@ class LastFailure {
 
 kolo_result result_of(ErrorCode code);
 
-// Remembers the failure for this thread, and in `last` unless that is null. Never throws.
+// Stores the failure for this thread, and in `last` unless that is null. Never throws.
 kolo_result remember(Failure failure, LastFailure* last) noexcept;
 // The same for the exception that is being handled.
 kolo_result remember_exception(LastFailure* last) noexcept;
@@ -61,12 +61,12 @@ kolo_result guarded(LastFailure* last, Body&& body) noexcept {
   }
 }
 
-// std::invalid_argument: below 0.
+// Throws std::invalid_argument if the time is below 0.
 std::chrono::milliseconds timeout_of(std::int64_t timeout_ms);
-// 0: 30 s from now.
+// The time from now on; 0 means 30 s.
 Deadline deadline_in(std::int64_t timeout_ms);
 
-// Error kUnavailable unless the status of a caller's function is 0. `key`: its argument, or empty.
+// Throws Error kUnavailable unless a caller's function returned 0. `key`: its argument, or empty.
 void expect_success(int status, const char* function, std::string_view key);
 
 // A caller's string; null becomes empty.
@@ -80,7 +80,7 @@ void make(T** handle, Arguments&&... arguments) {
   *handle = std::make_unique<T>(std::forward<Arguments>(arguments)...).release();
 }
 
-// Takes the ownership of a caller's handle, and ends the object.
+// Deletes the object behind a caller's handle.
 template <typename T>
 void end(T* handle) {
   const std::unique_ptr<T> owner(handle);
@@ -88,7 +88,7 @@ void end(T* handle) {
 
 [[noreturn]] inline void refuse(const std::string& text) { throw std::invalid_argument(text); }
 
-// The fields of a caller's struct; those that its version lacks are 0.
+// Copy of a caller's struct. Fields that the caller's version lacks are 0.
 template <typename Struct>
 Struct fields_of(const Struct* given, const char* name) {
   Struct fields{};
@@ -136,10 +136,10 @@ inline const Communicator& held(const kolo_communicator* communicator) {
   return communicator->communicator;
 }
 
-// Checks the place of a result, and sets it to null for the case of a failure.
+// Checks the pointer to a result, and sets the result to null in case the call fails.
 template <typename T>
 void prepare(T** made, const char* name) {
-  if (made == nullptr) refuse(std::string("`") + name + "` is null: it gets the result");
+  if (made == nullptr) refuse(std::string("`") + name + "` is null; the result is stored there");
   *made = nullptr;
 }
 
@@ -172,7 +172,7 @@ class Call {
 
  private:
   kolo_work** place_;
-  std::unique_ptr<kolo_work> made_;  // before the operation is issued, as there may be no memory
+  std::unique_ptr<kolo_work> made_;  // made before the operation is issued, as memory may run out
 };
 
 }  // namespace kolo::inline v0::c_interface

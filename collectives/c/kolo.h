@@ -13,25 +13,25 @@
  * Device memory needs the C++ interface.
  *
  * Results. Every function that can fail returns a kolo_result. kolo_last_failure() has the text.
- * No exception leaves a function, and none ends the program.
+ * No function throws an exception, and no failure ends the program.
  *
  * Threading. All functions may be called from several threads at once, also for one communicator.
- * Every rank must issue the same operations in the same order. No thread is started, except: by
- * kolo_options.progress_thread, by kolo_serve_store(), and in rank 0 where that rank serves the
+ * Every rank must issue the same operations in the same order. kolo starts a thread only for
+ * kolo_options.progress_thread, for kolo_serve_store(), and on rank 0 if that rank serves the
  * store (kolo_create_from_environment() with MASTER_ADDR, kolo_create_by_all_gather()).
  *
- * Lifetime. Free handles with the function that the creating function names; null is accepted.
- * Arguments are needed during the call only, unless a function says more. The memory of an
- * operation must stay until the operation is done. After kolo_free() a kolo_work may only be
+ * Lifetime. A function that creates a handle names the function that frees it. Null may be freed.
+ * Arguments must live until the call returns, unless a function says more. The memory of an
+ * operation must live until the operation is done. After kolo_free(), a kolo_work may only be
  * waited for, tested and freed.
  *
- * Counts are numbers of elements, never bytes. `count` is the number of elements of the longer
- * side: of `all` in operations with chunks. Rank r then has kolo_chunk_count(count, size, r)
- * elements. In place: give the same address twice, or as `chunk` the address of this rank's chunk
- * in `all`. Other overlaps are not allowed.
+ * Counts are in elements, never in bytes. In operations with chunks, `count` is the length of
+ * `all`, and the chunk of rank r has kolo_chunk_count(count, size, r) elements. To work in place,
+ * pass the same address twice, or pass as `chunk` the address of this rank's chunk in `all`. Other
+ * overlaps are not allowed.
  *
  * fork(): a communicator belongs to the process that made it. In a child process its functions
- * return KOLO_ERROR_INVALID_ARGUMENT, and kolo_free() leaves everything as it is.
+ * return KOLO_ERROR_INVALID_ARGUMENT, and kolo_free() does not touch the parent's job.
  *
  * Versions. A struct that a caller fills in begins with its `size` in bytes. Later versions add
  * fields at the end only, and read missing fields as 0. Set `size`, and all other fields to 0:
@@ -44,7 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Defined while libkolo.so is compiled. The archives hide their symbols. */
+/* The build of libkolo.so defines KOLO_BUILDS_SHARED_LIBRARY. Static archives export no symbol. */
 #if defined(KOLO_BUILDS_SHARED_LIBRARY)
 #define KOLO_C_API __attribute__((visibility("default")))
 #else
@@ -67,30 +67,30 @@ typedef enum kolo_result {
   KOLO_ERROR_MISMATCH = 3,         /* ranks called different operations, types or counts */
   KOLO_ERROR_ABORTED = 4,          /* a rank aborted, or a failure elsewhere ended the job */
   KOLO_ERROR_UNAVAILABLE = 5,      /* this build or machine lacks a transport, device or port */
-  KOLO_ERROR_PROTOCOL = 6,         /* bytes from the wire that no kolo peer would send */
+  KOLO_ERROR_PROTOCOL = 6,         /* a peer sent bytes that kolo never sends */
   KOLO_ERROR_SYSTEM = 7,           /* the operating system refused */
-  KOLO_ERROR_INVALID_ARGUMENT = 8, /* a mistake of this rank alone, before anything was sent */
+  KOLO_ERROR_INVALID_ARGUMENT = 8, /* a wrong argument here; nothing was sent */
   KOLO_ERROR_OUT_OF_MEMORY = 9,
-  KOLO_ERROR_OTHER = 10,         /* a failure of the library that has no code of its own */
-  KOLO_RESULT_RANGE = 0x7fffffff /* makes every int a value; here and below */
+  KOLO_ERROR_OTHER = 10,         /* a failure without a code of its own */
+  KOLO_RESULT_RANGE = 0x7fffffff /* gives the enum the range of int; here and below */
 } kolo_result;
 
 #define KOLO_NO_PEER (-1)
 
 typedef struct kolo_failure {
   kolo_result result;
-  int peer;         /* the rank that caused it, by its number in the job, or KOLO_NO_PEER */
+  int peer;         /* the job's rank that caused it, or KOLO_NO_PEER */
   const char* text; /* rank, operation, peer, time, and what to do; empty if result is KOLO_OK */
 } kolo_failure;
 
 typedef struct kolo_communicator kolo_communicator;
 
-/* The last failure of a function that was given this communicator or one of its works, in any
- * thread. Null: of any function in this thread. `text` lives until this thread's next call of
- * kolo_last_failure(). */
+/* The last failure of this communicator or of its work handles, in any thread. With null: the last
+ * failure of any function in this thread. `text` is valid until this thread calls
+ * kolo_last_failure() again. */
 KOLO_C_API kolo_failure kolo_last_failure(const kolo_communicator* communicator);
 
-/* "peer lost", "deadline": the words of messages. */
+/* Name of a result in messages: "peer lost", "deadline". */
 KOLO_C_API const char* kolo_result_name(kolo_result result);
 
 /* --- elements and reductions (rounding, overflow and NaN: collectives/element.h) --- */
@@ -128,20 +128,20 @@ typedef enum kolo_op {
   KOLO_OP_RANGE = 0x7fffffff
 } kolo_op;
 
-/* Bytes of an element; 0 if there is no such type, and for KOLO_USER_TYPE. */
+/* Size of an element in bytes; 0 for an unknown type and for KOLO_USER_TYPE. */
 KOLO_C_API size_t kolo_type_bytes(kolo_type type);
 
-/* A reduction by a function of the caller; the same on every rank, as in MPI_Op_create. */
+/* Reduction by a function of the caller, as in MPI_Op_create. It must be the same on every rank. */
 typedef struct kolo_user_op {
   size_t size;
   size_t element_bytes; /* 1 to 65535 */
-  /* out[i] = left[i] op right[i] for all i below `count`. Associative. `out` may be `left` or
-   * `right`. Another value than 0 fails the operation on all ranks. Runs on the thread that makes
-   * progress, and must not wait for an operation. */
+  /* Sets out[i] = left[i] op right[i] for all i below `count`; op is associative. `out` may be
+   * `left` or `right`. A result other than 0 fails the operation on all ranks. The thread that
+   * makes progress calls it; it must not wait for an operation. */
   int (*combine)(void* context, void* out, const void* left, const void* right, size_t count);
   void* context;          /* must live until the operation is done */
   int is_not_commutative; /* `left` is then from lower ranks than `right` */
-  uint16_t tag;           /* tells functions apart in the check between ranks */
+  uint16_t tag;           /* identifies the function when ranks compare their calls */
 } kolo_user_op;
 
 /* --- options --- */
@@ -149,7 +149,7 @@ typedef struct kolo_user_op {
 typedef enum kolo_reproducibility {
   KOLO_FAST = 0,      /* the fastest algorithm here; another run may give other bits */
   KOLO_ORDERED = 1,   /* the same bits in every run with the same ranks, counts and transport */
-  KOLO_INVARIANT = 2, /* those of ((x0 op x1) op x2) ..., whatever the algorithm and transport */
+  KOLO_INVARIANT = 2, /* the bits of ((x0 op x1) op x2) ... with every algorithm and transport */
   KOLO_REPRODUCIBILITY_RANGE = 0x7fffffff
 } kolo_reproducibility;
 
@@ -157,17 +157,17 @@ typedef enum kolo_reproducibility {
 typedef struct kolo_options {
   size_t size;
   const char* transport; /* "auto", or a name such as "tcp", "shm", "shm+tcp" */
-  const char* name;      /* separates the communicators of a job in the store; "world" */
+  const char* name;      /* identifies this communicator in the job's store; default "world" */
   int64_t timeout_ms;    /* of each operation and of the setup; 0: KOLO_TIMEOUT_MS, or 30 s */
   size_t segment_bytes;  /* the same on every rank; 0: the transport's choice */
   const char* host_id;   /* simulates several hosts on one machine */
   int progress_thread;   /* start a thread that drives asynchronous operations */
   kolo_reproducibility reproducibility; /* the same on every rank */
   const char* tuning;                   /* file with measured choices; only rank 0 reads it */
-  int profile;                          /* collect the sums of kolo_step_profile() */
-  const char* timeline;                 /* FILE.json: a timeline of the steps, FILE.RANK.json */
-  /* Gets lines that no function can return, such as an unknown setting or a timeline that could not
-   * be written at the end. Called from threads that use the communicator. Null: standard error. */
+  int profile;                          /* collect the rows of kolo_get_step_profile() */
+  const char* timeline;                 /* "FILE.json": steps are written to FILE.RANK.json */
+  /* Receives warnings and errors that no function returns, such as an unknown setting or a failed
+   * write of the timeline. Called from threads that use the communicator. Null: standard error. */
   void (*log)(void* context, const char* line);
   void* log_context; /* must outlive the communicator and its groups */
 } kolo_options;
@@ -178,7 +178,7 @@ typedef struct kolo_call {
   size_t size;
   const char* algorithm; /* a name of kolo_algorithm_name(); null: the planner's choice */
   size_t segment_bytes;
-  int64_t timeout_ms;          /* from the issue to the end; 0: the communicator's */
+  int64_t timeout_ms;          /* from the call to the end; 0: the communicator's */
   const kolo_user_op* user_op; /* for KOLO_USER; copied */
   double scale;                /* for KOLO_SCALED_SUM: this rank's factor */
   int is_persistent;           /* only plan the operation; kolo_start() runs it. Needs `work` */
@@ -200,25 +200,25 @@ KOLO_C_API kolo_result kolo_create(const kolo_options* options, int rank, int si
 KOLO_C_API kolo_result kolo_create_from_environment(const kolo_options* options,
                                                     kolo_communicator** made);
 
-/* All-gather of the caller: every rank gives `bytes` bytes, the same number on every rank, and gets
- * those of all, in the order of ranks. Returns 0, or another value for a failure. */
+/* All-gather of the caller. `mine` has `bytes` bytes, the same number on every rank. `all` receives
+ * the bytes of all ranks, in the order of ranks. Returns 0, or another value for a failure. */
 typedef int (*kolo_all_gather_function)(void* context, const void* mine, size_t bytes, void* all);
 
-/* Bootstrap for programs that can communicate already, such as MPI programs. `all_gather` is called
- * once, in this call. Rank 0 serves the store of the job, from a thread and at a free port. Use
- * kolo_create() with kolo_store_from_functions() if there must be neither. */
+/* Bootstrap for programs that can communicate already, such as MPI programs. It calls `all_gather`
+ * once. On rank 0 a thread serves the job's store at a free port. To avoid thread and port, call
+ * kolo_create() with kolo_store_from_functions(). */
 KOLO_C_API kolo_result kolo_create_by_all_gather(const kolo_options* options, int rank, int size,
                                                  kolo_all_gather_function all_gather, void* context,
                                                  kolo_communicator** made);
 
-/* Ends operations in flight: their other ranks get a failure. Call kolo_wait() before. */
+/* Frees the communicator. Operations in flight then fail on other ranks: call kolo_wait() first. */
 KOLO_C_API void kolo_free(kolo_communicator* communicator);
 
 /* Group of all ranks with the same `color`, ordered by `key`, then by rank. Collective over all
  * ranks. A rank with a color below 0 joins no group, and gets null. */
 KOLO_C_API kolo_result kolo_split(kolo_communicator* communicator, int color, int key,
                                   kolo_communicator** made);
-/* A communicator of the same ranks, whose operations run beside this one's. Collective. */
+/* A communicator of the same ranks. Operations of the two run independently. Collective. */
 KOLO_C_API kolo_result kolo_duplicate(kolo_communicator* communicator, kolo_communicator** made);
 /* A communicator of the listed ranks, in that order. Collective over these ranks only. */
 KOLO_C_API kolo_result kolo_subset(kolo_communicator* communicator, const int* ranks, int count,
@@ -229,8 +229,8 @@ KOLO_C_API int kolo_size(const kolo_communicator* communicator);
 
 /* --- collectives: call them on every rank, in the same order ---
  *
- * `work` null: returns when the operation is done. Else returns once it is issued, and *work is
- * its handle; free it with kolo_work_free(). */
+ * If `work` is null, the call returns when the operation is done. Else the call only issues the
+ * operation, and *work is its handle; free it with kolo_work_free(). */
 
 /* out = the reduction of all ranks' `in`, the same bits on every rank. */
 KOLO_C_API kolo_result kolo_all_reduce(kolo_communicator* communicator, const void* in, void* out,
@@ -260,16 +260,16 @@ KOLO_C_API kolo_result kolo_gather(kolo_communicator* communicator, const void* 
 KOLO_C_API kolo_result kolo_scatter(kolo_communicator* communicator, const void* all, void* chunk,
                                     size_t count, kolo_type type, int root, const kolo_call* call,
                                     kolo_work** work);
-/* `in` holds an equal share for each rank, and `out` gets one from each: `count` elements in all, a
- * multiple of the size. */
+/* `in` holds an equal share for each rank; `out` receives one share from each rank. `count` is the
+ * length of `in`, a multiple of the size. */
 KOLO_C_API kolo_result kolo_all_to_all(kolo_communicator* communicator, const void* in, void* out,
                                        size_t count, kolo_type type, const kolo_call* call,
                                        kolo_work** work);
-/* out = the reduction over the ranks up to this one. */
+/* out = the reduction of `in` of rank 0 to this rank, inclusive. */
 KOLO_C_API kolo_result kolo_scan(kolo_communicator* communicator, const void* in, void* out,
                                  size_t count, kolo_type type, kolo_op op, const kolo_call* call,
                                  kolo_work** work);
-/* The same without this rank. Rank 0's `out` is not written. */
+/* The same without this rank's `in`. Rank 0's `out` is not written. */
 KOLO_C_API kolo_result kolo_exclusive_scan(kolo_communicator* communicator, const void* in,
                                            void* out, size_t count, kolo_type type, kolo_op op,
                                            const kolo_call* call, kolo_work** work);
@@ -279,8 +279,8 @@ KOLO_C_API kolo_result kolo_barrier(kolo_communicator* communicator, const kolo_
 
 /* --- shares of any length: counts[r] elements for rank r, packed one after another in `all` ---
  *
- * `counts` has an entry for each rank, and is copied. Gather and scatter need it at the root only,
- * with `all`; every rank gives the length of its own share. */
+ * `counts` has an entry for each rank, and is copied. Gather and scatter need `counts` and `all` at
+ * the root only. In these two, every rank passes the length of its own share as `share_count`. */
 
 KOLO_C_API kolo_result kolo_reduce_scatter_v(kolo_communicator* communicator, const void* all,
                                              void* share, const size_t* counts, kolo_type type,
@@ -317,37 +317,37 @@ KOLO_C_API kolo_result kolo_send_receive(kolo_communicator* communicator, const 
 
 /* --- operations in flight --- */
 
-/* *is_done is 1 once the operation has ended, with success or not. Makes progress; never waits. */
+/* Sets *is_done to 1 if the operation has ended, also by failure. Makes progress; does not wait. */
 KOLO_C_API kolo_result kolo_test(kolo_work* work, int* is_done);
-/* Waits until the operation has ended; returns its failure. May be called again. */
+/* Waits until the operation has ended, and returns its result. May be called again. */
 KOLO_C_API kolo_result kolo_wait(kolo_work* work);
-/* The same for `timeout_ms` at most. Then KOLO_ERROR_DEADLINE with KOLO_NO_PEER; the operation goes
- * on. */
+/* Waits at most `timeout_ms`. After this time it returns KOLO_ERROR_DEADLINE with KOLO_NO_PEER, and
+ * the operation continues. */
 KOLO_C_API kolo_result kolo_wait_for(kolo_work* work, int64_t timeout_ms);
-/* Waits until one of `count` works of one communicator has ended; *index is its place. Null works
- * are skipped. timeout_ms below 0: no limit. */
+/* Waits until one of `count` operations of one communicator has ended; *index is its position in
+ * `works`. Null entries are skipped. timeout_ms below 0: no limit. */
 KOLO_C_API kolo_result kolo_wait_any(kolo_work* const* works, size_t count, int64_t timeout_ms,
                                      size_t* index);
-/* Calls `callback` once the operation has ended: at once if it has, else on the thread whose call
- * ends it. `failure` is null on success, and lives during the call. The callback may issue
- * operations, but must not wait for one. */
+/* Calls `callback` when the operation ends, on the thread that completes it. If it has ended
+ * already, this function calls `callback`. `failure` is null on success, and valid during the
+ * callback. The callback may issue operations, but must not wait for one. */
 typedef void (*kolo_done_function)(void* context, const kolo_failure* failure);
 KOLO_C_API kolo_result kolo_when_done(kolo_work* work, kolo_done_function callback, void* context);
-/* Runs a persistent operation (again). Counts as its issue. */
+/* Runs a persistent operation once. Call it in the same order on every rank. */
 KOLO_C_API kolo_result kolo_start(kolo_work* work);
-/* Neither cancels nor waits. */
+/* Frees the handle. Does not cancel the operation, and does not wait for it. */
 KOLO_C_API void kolo_work_free(kolo_work* work);
 
-/* Advances the operations in flight without waiting. *is_active (or null) is 1 if there are any. */
+/* Advances the operations in flight without waiting. *is_active is 1 if any remain; may be null. */
 KOLO_C_API kolo_result kolo_progress(kolo_communicator* communicator, int* is_active);
 
-/* Descriptor to poll for input in an event loop: readable when kolo_progress() has something to do.
- * Read nothing from it, and do not close it. It lives as long as the communicator. A failure is
- * returned by kolo_progress(), also if nothing is in flight. KOLO_ERROR_INVALID_ARGUMENT with a
- * progress thread. */
+/* Descriptor for an event loop: it becomes readable (POLLIN) when kolo_progress() has work to do.
+ * Do not read from it or close it. It is valid as long as the communicator. kolo_progress() returns
+ * the job's failure even if nothing is in flight. A communicator with a progress thread returns
+ * KOLO_ERROR_INVALID_ARGUMENT. */
 KOLO_C_API kolo_result kolo_descriptor(kolo_communicator* communicator, int* descriptor);
 
-/* Fails the job on all ranks, with `reason` as the first cause unless there is one already. */
+/* Fails the job on all ranks. `reason` becomes the cause, unless the job has failed already. */
 KOLO_C_API kolo_result kolo_abort(kolo_communicator* communicator, const char* reason);
 /* The same for a failure that the caller has detected; `peer` is the rank that caused it. */
 KOLO_C_API kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, int peer,
@@ -357,13 +357,13 @@ KOLO_C_API kolo_result kolo_check(kolo_communicator* communicator);
 
 /* --- memory --- */
 
-/* Zeroed, page-aligned memory that peers of the same host can map (shm): data sent from there is
- * not copied. Local. Free with kolo_release(), after the operations on it; it may outlive the
- * communicator. */
+/* Allocates zeroed, page-aligned memory that peers of the same host can map: shm sends from it
+ * without a copy. Not collective. Free it with kolo_release() after the operations that use it. It
+ * may outlive the communicator. */
 KOLO_C_API kolo_result kolo_allocate(kolo_communicator* communicator, size_t bytes, void** memory);
 KOLO_C_API void kolo_release(void* memory);
 
-/* First element and number of elements of chunk `rank` of `count` elements in `size` chunks. */
+/* First element and length of chunk `rank`, if `count` elements are cut into `size` chunks. */
 KOLO_C_API size_t kolo_chunk_begin(size_t count, int size, int rank);
 KOLO_C_API size_t kolo_chunk_count(size_t count, int size, int rank);
 

@@ -10,46 +10,46 @@
 extern "C" {
 #endif
 
-/* The servers; the same on every rank. All other ranks are workers. With `everywhere`, servers work
- * too: every rank if server_count is 0. Copied. The data is cut into equal parts, which the servers
- * hold in their order, then the other ranks. */
+/* The list of server ranks, the same on every rank; copied. All other ranks are workers. With
+ * `everywhere` the workers are servers too, after the listed ranks. The data is cut into equal
+ * parts, and each server holds consecutive parts, in this order. */
 typedef struct kolo_server_plan {
   size_t size;
   int everywhere;
-  const int* servers; /* ranks */
+  const int* servers; /* dedicated server ranks, which do not work */
   size_t server_count;
   const int* parts; /* how many parts each server holds; null: one each */
   size_t part_count;
 } kolo_server_plan;
 
-/* Function of a server, called once for each complete piece of its share. `first` is the index of
- * its first element in the whole operation. `sums` holds the reduction, `bytes` long; replace it by
- * the values that the workers pull. Another value than 0 fails the operation. Runs on the thread
- * that makes progress. Null: the workers pull the reduction itself. */
+/* Update function of a server, called once for each complete piece of its share. `first` is the
+ * index of the piece's first element in the whole data. `sums` has `bytes` bytes of the reduction;
+ * replace it by the values that workers pull. A result other than 0 fails the operation. The thread
+ * that makes progress calls it. Null: workers pull the reduction itself. */
 typedef struct kolo_server_update {
   size_t size;
   int (*update)(void* context, size_t first, void* sums, size_t bytes);
   void* context; /* must live until the operation is done */
 } kolo_server_update;
 
-/* First element and number of elements that `rank` serves of `count` elements. */
+/* First element and length of the share that `rank` serves, of `count` elements; 0 if none. */
 KOLO_C_API kolo_result kolo_server_share(const kolo_server_plan* plan, int rank, int size,
                                          size_t count, size_t* share_begin, size_t* share_count);
 
-/* Workers give `in` and get `out`, both `count` long. Dedicated servers pass the same count, and
- * null for both. */
+/* Workers pass `in` and receive `out`, both of `count` elements. Dedicated servers pass the same
+ * count, and null as `in` and `out`. */
 KOLO_C_API kolo_result kolo_push_pull(kolo_communicator* communicator, const void* in, void* out,
                                       size_t count, kolo_type type, kolo_op op,
                                       const kolo_server_plan* plan,
                                       const kolo_server_update* update, const kolo_call* call,
                                       kolo_work** work);
-/* Workers give `in`; a server's `share` gets its updated share of the reduction. `count`: of `in`,
- * the same on every rank. Null: `in` of dedicated servers, `share` of ranks that do not serve. */
+/* Workers pass `in`; a server's `share` receives its updated share of the reduction. `count` is the
+ * length of `in` on every rank. Dedicated servers pass null as `in`, plain workers as `share`. */
 KOLO_C_API kolo_result kolo_push(kolo_communicator* communicator, const void* in, void* share,
                                  size_t count, kolo_type type, kolo_op op,
                                  const kolo_server_plan* plan, const kolo_server_update* update,
                                  const kolo_call* call, kolo_work** work);
-/* A server gives its `share`; workers get `out`, `count` long. */
+/* A server passes its `share`; workers receive `out`, of `count` elements. */
 KOLO_C_API kolo_result kolo_pull(kolo_communicator* communicator, const void* share, void* out,
                                  size_t count, kolo_type type, const kolo_server_plan* plan,
                                  const kolo_call* call, kolo_work** work);

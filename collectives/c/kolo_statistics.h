@@ -1,6 +1,6 @@
 /* Names, choices, costs and traffic of a communicator of the C interface.
  *
- * Strings live until the thread's next call of the same function.
+ * A returned string is valid until this thread calls the same function again.
  */
 #pragma once
 
@@ -12,13 +12,13 @@ extern "C" {
 
 KOLO_C_API const char* kolo_name(const kolo_communicator* communicator);
 KOLO_C_API const char* kolo_transport_name(const kolo_communicator* communicator);
-/* The carrier below the transport: libfabric's provider, UCX's transports; else empty. */
+/* Layer that moves the transport's data: libfabric's provider or UCX's transports; else empty. */
 KOLO_C_API const char* kolo_carrier(const kolo_communicator* communicator);
 KOLO_C_API int64_t kolo_timeout_ms(const kolo_communicator* communicator);
-/* The rank of the job that is `rank` of this communicator; they differ in groups. */
+/* Converts `rank` of this communicator to a rank of the job. They differ in groups. */
 KOLO_C_API kolo_result kolo_job_rank(const kolo_communicator* communicator, int rank,
                                      int* job_rank);
-/* hosts[r]: number of rank r's host, in the order of their first ranks. Room for all ranks. */
+/* Sets hosts[r] to the number of rank r's host, for all ranks. Hosts are numbered by first rank. */
 KOLO_C_API kolo_result kolo_hosts(const kolo_communicator* communicator, int* hosts);
 
 typedef enum kolo_collective {
@@ -40,18 +40,18 @@ typedef enum kolo_collective {
   KOLO_COLLECTIVE_RANGE = 0x7fffffff
 } kolo_collective;
 
-/* Name of the algorithm number `index` of the collective; null if there are fewer. */
+/* Name of algorithm `index` of the collective, from 0; null after the last one. */
 KOLO_C_API const char* kolo_algorithm_name(kolo_collective collective, size_t index);
 
 typedef struct kolo_prediction {
   const char* algorithm;
-  double time_us;  /* from the simulator with this job's costs; 0: the only candidate */
-  int is_chosen;   /* for calls that name no algorithm */
-  int is_by_table; /* the choice of a measured table */
+  double time_us;  /* simulated with this job's costs; 0: the only candidate */
+  int is_chosen;   /* calls that name no algorithm run it */
+  int is_by_table; /* a table of measurements chose it */
 } kolo_prediction;
 
-/* The candidates for a call that names no algorithm. `bytes`: all its data. Fills in at most `room`
- * predictions; *count is their whole number. */
+/* Predicts the candidates for a call with `bytes` of data that names no algorithm. Writes at most
+ * `room` predictions; *count is the number of candidates. */
 KOLO_C_API kolo_result kolo_predict(const kolo_communicator* communicator,
                                     kolo_collective collective, size_t bytes, kolo_type type,
                                     kolo_op op, kolo_prediction* predictions, size_t room,
@@ -88,8 +88,8 @@ typedef struct kolo_peer_statistics {
   uint64_t system_calls, connections;
   uint64_t waits, spins, yields, sleeps;
   uint64_t waited_ns;
-  const char* transport; /* that joins the two ranks; empty for this rank itself */
-  const char* address;   /* of the peer, that the connection uses */
+  const char* transport; /* between the two ranks; empty for this rank itself */
+  const char* address;   /* the peer's, as the connection uses it */
 } kolo_peer_statistics;
 KOLO_C_API kolo_result kolo_get_peer_statistics(const kolo_communicator* communicator, int peer,
                                                 kolo_peer_statistics* statistics);

@@ -31,7 +31,7 @@ CallOptions call_options(const kolo_call* call, kolo_op op) {
 Call::Call(kolo_communicator* communicator, const kolo_call* call, kolo_op op, kolo_work** work)
     : world(held(communicator)), options(call_options(call, op)), place_(work) {
   if (place_ == nullptr) {
-    if (options.is_persistent) refuse("a persistent operation needs a place for its work handle");
+    if (options.is_persistent) refuse("a persistent operation needs a work handle: `work` is null");
     return;
   }
   *place_ = nullptr;
@@ -444,7 +444,7 @@ kolo_result kolo_server_share(const kolo_server_plan* plan, int rank, int size, 
                               size_t* share_begin, size_t* share_count) {
   return guarded(nullptr, [&] {
     if (share_begin == nullptr || share_count == nullptr)
-      refuse("share_begin and share_count are null: they get the result");
+      refuse("`share_begin` or `share_count` is null; the result is stored there");
     const ServerShare share = share_of(server_plan(plan), rank, size, count);
     *share_begin = share.begin;
     *share_count = share.count;

@@ -9,7 +9,7 @@ namespace kolo::inline v0::c_interface {
 
 namespace {
 
-// Text of a function that cannot report a failure; `text` keeps it.
+// Result of a function that returns a string: empty on a failure. `text` owns it.
 template <typename Body>
 const char* text_or_empty(const kolo_communicator* communicator, std::string& text,
                           const Body& body) {
@@ -32,7 +32,7 @@ kolo_link_costs link_costs(const Link& link) {
 // Writes as much as the caller's struct has room for.
 template <typename Struct>
 void write_fields(Struct* into, Struct values, const char* name) {
-  if (into == nullptr) refuse(std::string("the ") + name + " is null: it gets the result");
+  if (into == nullptr) refuse(std::string("the ") + name + " is null; the result is stored there");
   values.size = fields_of(into, name).size;
   std::memcpy(static_cast<void*>(into), &values, std::min(values.size, sizeof values));
 }
@@ -82,14 +82,14 @@ int64_t kolo_timeout_ms(const kolo_communicator* communicator) {
 
 kolo_result kolo_job_rank(const kolo_communicator* communicator, int rank, int* job_rank) {
   return guarded(last_of(communicator), [&] {
-    if (job_rank == nullptr) refuse("`job_rank` is null: it gets the result");
+    if (job_rank == nullptr) refuse("`job_rank` is null; the result is stored there");
     *job_rank = held(communicator).job_rank(rank);
   });
 }
 
 kolo_result kolo_hosts(const kolo_communicator* communicator, int* hosts) {
   return guarded(last_of(communicator), [&] {
-    if (hosts == nullptr) refuse("`hosts` is null: it gets the result");
+    if (hosts == nullptr) refuse("`hosts` is null; the result is stored there");
     const auto numbers = held(communicator).hosts();
     std::copy(numbers.begin(), numbers.end(), hosts);
   });
@@ -130,7 +130,7 @@ kolo_result kolo_predict(const kolo_communicator* communicator, kolo_collective 
 
 kolo_result kolo_measured_costs(const kolo_communicator* communicator, kolo_costs* costs) {
   return guarded(last_of(communicator), [&] {
-    if (costs == nullptr) refuse("`costs` is null: it gets the result");
+    if (costs == nullptr) refuse("`costs` is null; the result is stored there");
     const Costs made = held(communicator).costs();
     *costs = {
         link_costs(made.local),  link_costs(made.remote), made.overhead_us, made.copy_us_per_byte,

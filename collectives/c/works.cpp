@@ -31,7 +31,7 @@ using namespace kolo::c_interface;
 
 kolo_result kolo_test(kolo_work* work, int* is_done) {
   return guarded(last_of(work), [&] {
-    if (is_done == nullptr) refuse("`is_done` is null: it gets the result");
+    if (is_done == nullptr) refuse("`is_done` is null; the result is stored there");
     *is_done = held(work).test() ? 1 : 0;
   });
 }
@@ -50,7 +50,7 @@ kolo_result kolo_wait_any(kolo_work* const* works, size_t count, int64_t timeout
   for (size_t i = 0; works != nullptr && i < count && last == nullptr; ++i)
     last = last_of(works[i]);
   return guarded(last, [&] {
-    if (index == nullptr) refuse("`index` is null: it gets the result");
+    if (index == nullptr) refuse("`index` is null; the result is stored there");
     if (works == nullptr) refuse("the list of work handles is null");
     std::vector<Work> all(count);
     for (size_t i = 0; i < count; ++i) {
