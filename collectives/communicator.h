@@ -343,18 +343,18 @@ class Communicator {
 
   // Advances operations in flight without blocking. Returns true if any is still in flight.
   bool progress();
-  // Descriptor to poll for input in the program's event loop. It is readable when progress() has
-  // something to do: data or credit has arrived, a deadline has passed, an operation was issued, or
-  // the job has failed. Read nothing from it, and do not close it. The loop:
+  // Descriptor for the program's event loop. It becomes readable (POLLIN) when progress() has work
+  // to do: data or credit has arrived, a deadline has passed, an operation was issued, or the job
+  // has failed. Do not read from it or close it. The loop:
   //
   //   int descriptor = world.descriptor();
   //   Work work = world.all_reduce_async(...);
   //   while (true) { poll descriptor and others; if readable: world.progress(); }
   //
-  // Until the first call of descriptor() there is none, and nothing costs more. A failure is thrown
-  // by progress(), also if nothing is in flight. One descriptor per communicator; groups have their
-  // own. The same value at each call, valid while the communicator lives. std::invalid_argument:
-  // there is a progress thread. Error kSystem: out of descriptors.
+  // The first call creates the descriptor; before that it costs nothing. progress() throws the
+  // job's failure even if nothing is in flight. Each communicator and each group has one
+  // descriptor. It stays the same while the communicator lives. std::invalid_argument: there is a
+  // progress thread. Error kSystem: out of descriptors.
   int descriptor();
 
   // Poisons the job on all ranks, with `reason` as the first cause unless there is one already.

@@ -52,7 +52,7 @@ struct CommunicatorOptions {
   // The device whose streams this rank's calls may name (rank_device.h); null: none. Ranks with a
   // device and ranks without may share a communicator.
   std::shared_ptr<const RankDevice> device = {};
-  Log log = {};  // gets what no call can return (../transports/log.h); empty: standard error
+  Log log = {};  // errors that no call returns (../transports/log.h); empty: standard error
 };
 
 // The servers of push_pull, push and pull. All other ranks are workers. With `everywhere`, they are

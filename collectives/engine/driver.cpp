@@ -222,7 +222,7 @@ void Engine::release_role() {
   changed_.notify_all();
 }
 
-// Needs the lock. The event loop arms its descriptor again if operations of other threads remain.
+// Needs the lock. If other threads' operations remain, wakes the event loop to arm its descriptor.
 void Engine::give_up_role() {
   has_driver_ = false;
   driver_ = std::thread::id();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kNever = Deadline::max();
 
-// A device does not notify the host.
+// A device does not notify the host, so the event loop polls it this often.
 constexpr std::chrono::milliseconds kBetweenLooksAtDevice{1};
 
 }  // namespace
@@ -30,8 +30,8 @@ bool Engine::progress() {
 
 int Engine::descriptor() {
   check(!options_.progress_thread,
-        "descriptor(): this communicator has a progress thread; make it without one for an event "
-        "loop");
+        "descriptor(): this communicator has a progress thread; for an event loop, make it without "
+        "CommunicatorOptions::progress_thread");
   require_not_driving("descriptor()");
   int descriptor = -1;
   look([&] {
@@ -44,7 +44,7 @@ int Engine::descriptor() {
   return descriptor;
 }
 
-// progress() of an idle communicator: only the store can have news.
+// progress() of an idle communicator: only the job's failure can be new.
 bool Engine::look_idle(std::unique_lock<std::mutex>& lock) {
   if (!has_driver_) event_descriptor_->rest();
   lock.unlock();
@@ -69,7 +69,7 @@ void Engine::arm_event_descriptor(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
 }
 
-// When the driver must look again although nothing has moved. Needs the driver's role.
+// Time at which the driver must run again even if no event comes. Needs the driver's role.
 Deadline Engine::next_look() {
   Deadline due = kNever;
   const auto include = [&](const Operation& operation) {

@@ -27,7 +27,7 @@ struct WaitEdge {
 // "3 1< 2": waits for ranks 3 and 2, and to receive a message from rank 1.
 std::string to_text(std::span<const WaitEdge> awaited);
 
-// The inverse, for the first line of `text`; ranks outside a job of `size` are dropped.
+// Parses the first line of `text`. Drops ranks that a job of `size` ranks does not have.
 std::vector<WaitEdge> wait_edges_from(std::string_view text, int size);
 
 }  // namespace kolo::inline v0

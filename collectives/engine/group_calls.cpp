@@ -32,7 +32,7 @@ bool has_rank(const GroupCall& call, int rank) {
   return std::ranges::find(call.ranks, rank) != call.ranks.end();
 }
 
-// A rank that waits in the store for members of the group that it makes.
+// A rank that makes a group, and waits in the store for the group's members.
 struct Maker {
   int rank = 0;
   GroupCall call;
@@ -43,7 +43,7 @@ bool has_come(Store& store, const GroupCall& call, std::size_t place) {
   return store.add(use_key(call.name, place), 0) >= call.use;
 }
 
-// The makers from the first to the one at `last`, each of which waits for the next.
+// The chain of makers from the first to the one at `last`. Each waits for the next.
 std::vector<Maker> chain_to(const std::vector<Maker>& found, std::size_t last) {
   std::vector<Maker> chain;
   for (; last > 0; last = found[last].waiting) chain.push_back(found[last]);
@@ -52,14 +52,14 @@ std::vector<Maker> chain_to(const std::vector<Maker>& found, std::size_t last) {
   return chain;
 }
 
-// The shortest cycle of ranks that make different groups, each of which waits for the next and the
-// last one for `rank`, which makes `mine` and comes first. Empty: there is none.
+// The shortest cycle of ranks that make different groups. The first is `rank`, which makes `mine`.
+// Each rank waits for the next, and the last for `rank`. Empty: there is no cycle.
 std::vector<Maker> find_cycle(Store& store, int rank, const GroupCall& mine, Deadline until) {
   std::vector<Maker> found = {{rank, mine}};
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Maker maker = found[i];
-    // A rank that has published a group stays there. So if it has not come here after that, it does
-    // not come while the other group waits.
+    // A rank that has published a group waits for that group. If it has not joined this one
+    // by now, it cannot join while it waits there.
     std::vector<std::shared_ptr<const Store::Answer>> groups;
     for (const int peer : maker.call.ranks) groups.push_back(store.ask(group_key(peer)));
     if (!wait_for_answers(store, groups, until)) return {};

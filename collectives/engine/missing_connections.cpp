@@ -27,7 +27,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// What a channel says, in one line, without its advice.
+// A channel's reason as one line, without the advice behind "; ".
 std::string row_from(std::string said) {
   said.resize(std::min(said.find("; "), said.size()));
   if (said.size() > kLongestRow) said.replace(kLongestRow, std::string::npos, "...");
@@ -39,19 +39,19 @@ std::vector<std::string> rows_of(std::span<Channel* const> channels) {
   std::vector<std::string> rows;
   for (Channel* const channel : channels) {
     std::string row = channel == nullptr ? "" : row_from(channel->why_unconnected());
-    // A cause that is the rank's own is the same for all peers.
+    // A cause on this rank, such as too few descriptors, gives one row for all peers.
     if (!row.empty() && std::ranges::find(rows, row) == rows.end()) rows.push_back(std::move(row));
   }
   return rows;
 }
 
-// The rows in `published`, which begins with the wait edges.
+// The rows in a rank's published text: all lines after the first, which has the wait edges.
 std::string rows_in(std::string_view published) {
   take_line(published);
   return std::string(published);
 }
 
-// The rows of the other ranks, by rank, as far as they come. With `waits_for_all`, asks again until
+// Fetches the rows of the ranks that answer before `until`. With `waits_for_all`, asks again until
 // every rank has published a wait.
 void ask_for_rows(Store& store, int rank, std::vector<std::string>& rows, Deadline until,
                   bool waits_for_all) {
@@ -73,7 +73,7 @@ void ask_for_rows(Store& store, int rank, std::vector<std::string>& rows, Deadli
   }
 }
 
-// True if `text` has the only row of the table already.
+// True if the table has only one row, and `text` contains it.
 bool has_only_row(std::string_view text, std::span<const std::string> rows) {
   std::string_view only;
   for (std::string_view of_rank : rows) {

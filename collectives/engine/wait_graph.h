@@ -20,8 +20,8 @@ namespace kolo::inline v0 {
 // A rank publishes a wait that is longer than this.
 inline constexpr std::chrono::seconds kPublishWaitsAfter{1};
 
-// Replaces the published ranks that `rank` waits for; empty: none. With them go the connections
-// that `channels` could not make (missing_connections.h). Does not wait for the store.
+// Publishes the ranks that `rank` waits for now; empty: none. Adds the connections that `channels`
+// could not make (missing_connections.h). Does not wait for the store.
 void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaited,
                         std::span<Channel* const> channels = {});
 
@@ -29,7 +29,7 @@ void publish_wait_edges(Store& store, int rank, std::span<const WaitEdge> awaite
 // connections.
 std::shared_ptr<const Store::Answer> ask_for_wait_edges(Store& store, int peer);
 
-// The same; nullopt if the store does not answer in time.
+// Waits for this text; nullopt if the store does not answer in time.
 std::optional<std::string> fetch_wait_edges(Store& store, int peer, Deadline until);
 
 // Time limit for the store's answers after a timeout. A store that is known to be silent gets none.

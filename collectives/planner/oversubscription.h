@@ -32,7 +32,7 @@ struct RingTimes {
   double sends_first_us = 0;
 };
 
-// The hosts of `ranks` of the ranks, taken evenly and numbered anew.
+// Hosts of a sample of `ranks` ranks, spread evenly over all ranks. Numbers its hosts from 0.
 std::vector<int> sampled(std::span<const int> hosts, std::size_t ranks);
 
 // Simulated times for ranks on these hosts (by rank, one element each).
