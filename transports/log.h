@@ -1,5 +1,5 @@
-// Log of a communicator: texts that no call can return, such as a timeline that could not be
-// written at the end, or an unknown setting.
+// Log of a communicator: warnings and errors that no call returns, such as an unknown setting or a
+// failed write of the timeline.
 #pragma once
 
 #include <functional>
@@ -7,11 +7,11 @@
 
 namespace kolo::inline v0 {
 
-// Gets one line without its end. Called from threads that use the communicator, also from its
-// destructor; it must not use the communicator, and what it throws is ignored.
+// Receives one line, without a newline. Called from threads that use the communicator, also from
+// its destructor. It must not use the communicator. Its exceptions are ignored.
 using Log = std::function<void(std::string_view line)>;
 
-// Gives the line to the log; if that is empty, to standard error as "kolo: LINE".
+// Passes the line to the log. An empty log: prints "kolo: LINE" to standard error.
 void write_line(const Log& log, std::string_view line) noexcept;
 
 }  // namespace kolo::inline v0

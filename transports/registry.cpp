@@ -200,7 +200,7 @@ bool has_neighbours(const std::vector<int>& hosts) {
                              [&hosts](int host) { return std::ranges::count(hosts, host) > 1; });
 }
 
-// Whether all ranks have the word in their usable_names().
+// True if `word` is in the usable_names() of every rank.
 bool all_say(const std::vector<std::string>& texts, const std::string& word) {
   return std::ranges::all_of(texts, [padded = fmt::format(" {} ", word)](const std::string& text) {
     return text.find(padded) != std::string::npos;
@@ -214,8 +214,8 @@ bool all_have_rdma(const TransportKind& kind, const std::vector<std::string>& te
 }
 
 // The best transport that joins all ranks: the first that uses RDMA on all hosts, else the first
-// that all can use; null if there is none. `local`: the best of a shorter reach that can leave out
-// ranks, which may serve beside it.
+// that all ranks can use; null: none. Sets `local` to the best transport of a shorter reach that
+// can run beside it, for the ranks of one host.
 const TransportKind* best_of(const std::vector<TransportKind>& kinds, Reach needed,
                              const std::vector<std::string>& texts, const TransportKind*& local) {
   const TransportKind* best = nullptr;

@@ -39,7 +39,7 @@ struct TransportRequest {
   std::string shape = {};
   std::string fault = {};
   std::string trace = {};
-  Log log = {};  // for errors of a trace at the end of the transport
+  Log log = {};  // for a trace that cannot be written at the end
   // Ranks with devices. "auto" then prefers a transport that serves all devices, unless it is
   // refused (some containers refuse IPC; the transport's carrier() states the reason). Over other
   // transports device memory is staged (base/staged.h). `devices`: the device of every rank, as in
@@ -48,7 +48,7 @@ struct TransportRequest {
   std::vector<std::string> devices = {};
   // With this `host_id`; null: make_transport() finds it if it is needed.
   std::shared_ptr<const Topology> topology = nullptr;
-  // Link layers of this host's RDMA ports ("InfiniBand"), for tests; nothing: as the kernel says.
+  // Link layers of this host's RDMA ports ("InfiniBand"), for tests. nullopt: asks the kernel.
   std::optional<std::vector<std::string>> rdma_links = {};
   // By rank: whether the transport connects it with this one. Other ranks take part in the making,
   // but may be out of reach. Empty: all.

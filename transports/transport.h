@@ -286,8 +286,8 @@ class Channel {
   // transport needs no connection.
   virtual bool is_connected() const { return true; }
 
-  // Why a started connection is not complete or moves no data; after "; " advice, if any. Empty: no
-  // known reason.
+  // Why a started connection is not complete or moves no data. Advice, if any, follows after "; ".
+  // Empty: no known reason.
   virtual std::string why_unconnected() const { return ""; }
 
   // The peer's network address of the open connection, for reports: "10.0.0.2". Empty: there is no
@@ -328,9 +328,9 @@ class Transport {
   virtual bool arm() = 0;
   virtual void disarm() = 0;
 
-  // Whether a peer that this rank waits for runs on the core of the calling thread, which should
-  // yield then. It also publishes that core to the peers. Called in waits of a microsecond or more.
-  // False also if the transport does not know.
+  // True if a peer that this rank waits for runs on the core of the calling thread. The thread then
+  // should yield. Also publishes this core to the peers. Called in waits of a microsecond or more.
+  // False if the transport does not know.
   virtual bool shares_core_with_awaited_peer() { return false; }
 
   // Ends all operations. After it returns nothing touches the caller's memory, and the caller must

@@ -25,8 +25,8 @@ void EventDescriptor::arm(Deadline due) {
     is_armed_ = transport_.arm();
     if (!is_armed_) ring();
   }
-  // A timer that is set too early costs one round of the event loop, and each setting a system
-  // call.
+  // An earlier timer stays: it costs one round of the event loop, while to set it again costs a
+  // system call.
   if (timer_at_ <= due && timer_at_ > Clock::now()) return;
   timer_at_ = due;
   if (due == Deadline::max()) {

@@ -21,13 +21,13 @@ class EventDescriptor {
 
   int descriptor() const { return epoll_.descriptor(); }
 
-  // Requests that the descriptor become readable at the next event, or at `due`. Transports that
-  // cannot notify are looked at every millisecond.
+  // Requests that the descriptor become readable at the next event, or at `due`. A transport
+  // without a descriptor is polled every millisecond.
   void arm(Deadline due);
   // Ends the request.
   void disarm();
-  // Ends the request while nothing is in flight. Data of a peer's next operation, which progress()
-  // leaves where they are, then do not make the descriptor readable.
+  // Ends the request, as nothing is in flight. A peer may already send data of its next operation.
+  // progress() would not receive it, so it does not make the descriptor readable.
   void rest();
 
   // Makes the descriptor readable until the next disarm() or rest().

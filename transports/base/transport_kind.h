@@ -55,8 +55,8 @@ struct TransportKind {
   // Whether "auto" may select it (and asks why_unusable). False: only by name.
   bool is_for_auto = true;
 
-  // Whether it moves data by RDMA where there is hardware for it. If the hosts of all ranks have
-  // it, "auto" prefers this transport to others of its reach. Null: it never does.
+  // Whether it uses RDMA hardware. If all hosts have such hardware, "auto" prefers this transport
+  // to others of the same reach. Null: it never uses RDMA.
   bool (*uses_rdma)(const Settings& settings) = nullptr;
 
   // Whether it can leave out ranks that are out of its reach (TransportRequest::peers), and so join

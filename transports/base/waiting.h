@@ -9,9 +9,9 @@
 //   yield   more ranks than cores          up to Settings::spin, then sleep
 //   block   by Settings::wait              sleep at once
 //
-// Ranks that spin may still share a core: a launcher that binds no ranks leaves them where they
-// began. If the transport knows that the awaited peer runs on this core, the waiter yields at its
-// first look at the clock. Spinning there would cost the 50 us.
+// Ranks that spin may still share a core: without binding, the kernel may leave two ranks on one.
+// If the transport knows that the awaited peer runs on this core, the waiter yields at its first
+// look at the clock. Otherwise it would spin there for 50 us in vain.
 //
 // Preemption: a waiter that returns more than a millisecond late has lost its core to another
 // computing thread, such as an OpenMP thread. If that happens in one of four recent waits, the

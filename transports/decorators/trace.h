@@ -21,8 +21,8 @@
 
 namespace kolo::inline v0 {
 
-// Wraps `inner`. `log` gets an error of its end. Error kUnavailable if no file can be written at
-// `path`.
+// Wraps `inner`. If the destructor cannot write the file, `log` receives the error. Error
+// kUnavailable if no file can be written at `path`.
 std::unique_ptr<Transport> make_traced(std::unique_ptr<Transport> inner, const std::string& path,
                                        Log log = {});
 

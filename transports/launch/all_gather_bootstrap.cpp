@@ -1,6 +1,6 @@
-// Bootstrap by an all-gather of the caller: rank 0 serves the store and tells all ranks where.
+// Bootstrap by an all-gather of the caller: rank 0 serves the store and sends its address.
 //
-// The exchanged record has a fixed length. Rank 0's text is the place of the store, or an error.
+// The exchanged record has a fixed length. Rank 0's text is the store's address, or an error.
 #include <fmt/format.h>
 #include <array>
 #include <cstring>
@@ -26,7 +26,7 @@ struct Served {
   std::string text;
 };
 
-// An error is a text too: all ranks must come to the all-gather, and be told.
+// Returns an error as a text, so that all ranks call the all-gather and learn of the error.
 Served serve(int size) {
   try {
     const std::string job = launch::random_name();
@@ -55,8 +55,8 @@ std::string exchanged(int rank, int size, const AllGather& all_gather, std::stri
   std::string first = all.front().data();
   if (first.empty()) {
     throw std::invalid_argument(
-        "the all-gather of the bootstrap did not deliver rank 0's bytes: `all` must get those of "
-        "all ranks, in the order of ranks");
+        "the all-gather of the bootstrap did not deliver rank 0's bytes: `all` must receive the "
+        "bytes of all ranks, in the order of ranks");
   }
   return first;
 }
@@ -72,7 +72,7 @@ std::shared_ptr<Store> store_by_all_gather(int rank, int size, const AllGather& 
   const std::string text = exchanged(rank, size, all_gather, served.text);
   if (text.starts_with(kFailed)) {
     throw Error(ErrorCode::kUnavailable, 0,
-                "rank 0: the store of the job cannot be served: " + text.substr(kFailed.size()));
+                "rank 0: cannot serve the store of the job: " + text.substr(kFailed.size()));
   }
   StorePlaces at = launch::parse_places(text);
   if (rank != 0) return connect_tcp_store(at, deadline, 0);

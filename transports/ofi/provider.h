@@ -40,7 +40,7 @@ inline constexpr KnownProvider kKnownProviders[] = {
 // Returns the entry of `name`, or defaults for an unknown provider.
 KnownProvider known_provider(std::string_view name);
 
-// Whether the provider of that name may use RDMA hardware: none of kKnownProviders does.
+// True if the requested provider may use RDMA hardware. None of kKnownProviders does.
 bool may_use_rdma(std::string_view asked);
 
 // Returns the providers that `asked` may mean, the best first. "tcp" also means "tcp;ofi_rxm", and

@@ -482,8 +482,8 @@ std::unique_ptr<Transport> make_ofi(const TransportRequest& request, const OfiSe
 TransportKind ofi_transport() {
   TransportKind kind{"ofi", Reach::kNetwork, ofi::why_no_library,
                      make,  nullptr,         ofi::usable_providers};
-  // Only "verbs;ofi_rxm" and the like, which have to be named: the providers that ofi takes by
-  // itself go through TCP.
+  // RDMA needs a provider that the user names, such as "verbs;ofi_rxm". The providers that ofi
+  // chooses itself do not use it.
   kind.uses_rdma = [](const Settings& settings) {
     return ofi::may_use_rdma(settings.ofi_provider);
   };

@@ -76,8 +76,8 @@ std::string remote_host(const Descriptor& socket);
 void set_low_latency(const Descriptor& socket);
 void set_keepalive(const Descriptor& socket);
 
-// True if the kernel has sent data again and again, and the peer's host acknowledges none of it. A
-// peer that is slow, or stopped, is no such case: its kernel acknowledges.
+// True if the kernel has retransmitted data repeatedly without an acknowledgement from the peer's
+// host. False for a slow or stopped peer: its kernel still acknowledges.
 bool is_unacknowledged(const Descriptor& socket);
 
 // Sets both buffers of a socket, as far as the kernel allows; 0 keeps autotuning. Call it before

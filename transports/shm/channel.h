@@ -58,7 +58,7 @@ class Connector {
   // much as possible now and goes on in later calls of progress().
   virtual void connect(ShmChannel& channel, bool is_sending) = 0;
 
-  // For messages: why peers that connect are kept waiting; else empty.
+  // For messages: the reason why this rank cannot accept peers now; else empty.
   virtual std::string why_kept_out() const = 0;
 
   // Control and frame that channels read before they have their peer's region.
@@ -149,8 +149,8 @@ class ShmChannel final : public Channel {
   // Publishes the segments held back by kMore. The transport removes the channel from its list.
   void flush();
 
-  // Publishes the core on which this rank waits. True if the peer of a call that waits has
-  // published the same one.
+  // Publishes the core on which this rank waits. True if a call waits for the peer, and the peer
+  // has published the same core.
   bool meets_awaited_peer_on(unsigned core);
 
   // Events that this rank waits for: calls that returned "not now" and have not succeeded since.
@@ -175,7 +175,7 @@ class ShmChannel final : public Channel {
  private:
   enum class Open { kNone, kTiny, kInFrame, kSlot };  // place of the reserved or viewed segment
 
-  // What most pairs of ranks never need, since they never talk.
+  // Buffers that are made at the first segment: most pairs of ranks never communicate.
   struct Buffers {
     alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_out{};
     alignas(kSegmentAlignment) std::array<std::byte, kTinyBytes> tiny_in{};
@@ -318,7 +318,7 @@ class ShmChannel final : public Channel {
 
   std::unique_ptr<Buffers> buffers_;
 };
-// A rank has a channel for every peer, also for those that it never talks to.
+// A rank has a channel for every peer, even if the two never communicate.
 static_assert(sizeof(ShmChannel) <= 1280);
 
 }  // namespace kolo::inline v0::shm

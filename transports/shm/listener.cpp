@@ -51,8 +51,8 @@ Hello hello_for(int rank, const EndpointAddress& called) {
 
 std::string no_descriptor(const std::string& peer, const std::string& why) {
   return fmt::format(
-      "no file descriptor is left to share memory with {} ({}); algorithms that connect fewer "
-      "pairs of ranks, such as ring and trees, need fewer",
+      "no file descriptor is left to share memory with {} ({}); ring and tree algorithms need "
+      "fewer, since they connect fewer pairs of ranks",
       peer, why);
 }
 

@@ -117,7 +117,7 @@ class Listener final : public Connector {
   posix::PendingConnections pending_connections_;
   std::vector<Call> calls_;  // of channels that wait for their peer's region
   bool has_news_ = false;    // since the last hurry()
-  bool lacks_room_ = false;  // for the region that came with an answer
+  bool lacks_room_ = false;  // no descriptor for a region that a peer has sent
 };
 
 }  // namespace kolo::inline v0::shm

@@ -55,8 +55,8 @@ std::string what_to_do(const StorePlaces& at, int server) {
            "host, or correct KOLO_STORE";
   const std::string& host = at.places.front().host;
   return fmt::format(
-      "start rank {}, which serves it (a job that has failed is over: see its last output), open "
-      "this port in the firewall of its host, or {} MASTER_ADDR and MASTER_PORT{}",
+      "start rank {}, which serves it (if the job has failed, see its last output), open this port "
+      "in the firewall of its host, or {} MASTER_ADDR and MASTER_PORT{}",
       server, at.job.empty() ? "correct" : "choose another place by",
       posix::is_loopback_only(host)
           ? fmt::format(": {} is this host, {}, and rank 0 may run on another one", host,
@@ -102,7 +102,7 @@ class Attempt {
     posix::Descriptor socket;
     const bool has_time = by - Clock::now() >= kForOnePlace;
     if (const int error = try_to_connect(address, by, socket); error != 0) {
-      // An earlier reason says more than a last attempt without time for an answer.
+      // Keeps the earlier reason if this last attempt had no time for an answer.
       if (error != ETIMEDOUT || has_time || why_.empty()) why_ = posix::connect_error_text(error);
       return nullptr;
     }

@@ -1,9 +1,9 @@
-// Store over a key-value store of the caller: waits, failures, members and clean-up by set, get and
-// add alone.
+// Store over a key-value store of the caller. Waits, failures, members and clean-up need only its
+// set, get, add and remove.
 //
-//   kolo.failures, kolo.failure        how many were posted; the first one's text
-//   kolo.members/NAME[/RANK]           ranks that are joined as communicator NAME
-//   kolo.retired/PREFIX[/I]            calls of retire(); the keys that caller I has used
+//   kolo.failures, kolo.failure        number of posted failures; text of the first
+//   kolo.members/NAME[/RANK]           number of processes that have joined NAME [as RANK]
+//   kolo.retired/PREFIX[/I]            number of calls of retire(); keys that call I may remove
 #include <fmt/format.h>
 #include <algorithm>
 #include <mutex>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::chrono::microseconds kFirstPause{100};
 constexpr std::chrono::microseconds kLongestPause{10'000};
-// How often failure() asks the caller's store, which may be a round trip away.
+// Pause between two questions of failure(): each may cost a round trip over the network.
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 
 constexpr std::string_view kFailures = "kolo.failures";
@@ -127,7 +127,7 @@ class KeyValueStore final : public Store {
 
  private:
   struct Joined {
-    std::string mine;  // counters of processes that have joined: as this rank, and as any rank
+    std::string mine;  // keys: processes that have joined as this rank, and as any rank
     std::string all;
     bool is_counted = false;
     friend bool operator==(const Joined&, const Joined&) = default;
@@ -154,7 +154,7 @@ class KeyValueStore final : public Store {
     return *failure_;
   }
 
-  // The poster of the first failure may have counted it and not stored it yet.
+  // The rank with the first failure may have counted it, but not yet stored its text.
   std::string first_failure(std::string_view text) {
     const Deadline deadline = Clock::now() + kLastPatience;
     do {
@@ -196,7 +196,7 @@ class KeyValueStore final : public Store {
   KeyValueFunctions functions_;
   std::mutex mutex_;
   std::vector<Joined> joined_;
-  std::string refusal_;  // this process was refused, and the job goes on without it
+  std::string refusal_;  // why the job has refused this process, and goes on without it
   std::optional<std::string> failure_;
   Clock::time_point next_look_{};
   std::mutex used_mutex_;

@@ -38,12 +38,12 @@ std::string TcpChannel::why_unconnected() const {
   if (!is_connected() || is_dead()) return listener_.why_unconnected(peer_);
   if (is_unacknowledged()) {
     return fmt::format(
-        "data sent to rank {} at {} is not acknowledged; its host is down, or the path is cut",
+        "data sent to rank {} at {} is not acknowledged; its host or the network to it is down",
         peer_, remote_address());
   }
   if (!is_more_announced()) return "";
   return fmt::format(
-      "rank {} at {} has sent data on another tcp connection, which has not arrived; check for a "
+      "rank {} at {} has sent data on another tcp connection that has not arrived; check for a "
       "firewall between the hosts",
       peer_, listener_.address_of(peer_).address());
 }
@@ -214,8 +214,8 @@ void TcpChannel::lose(const char* operation, int error) noexcept {
                    error == 0 ? "it closed the connection" : posix::error_text(error),
                    has_heard_peer() || listener_.address_of(peer_).is_on_this_host
                        ? ""
-                       : "; or its address leads to another machine: set KOLO_TCP_HOST there, or "
-                         "behind an address translation KOLO_TCP_ADVERTISE"));
+                       : "; or its address belongs to another machine: set KOLO_TCP_HOST on its "
+                         "host, or behind address translation (NAT) KOLO_TCP_ADVERTISE"));
 }
 
 void TcpChannel::lose(const char* operation, const std::string& why) noexcept {

@@ -83,7 +83,7 @@ class TcpChannel : public Channel, public ConnectionOwner {
   // True if the peer has announced another connection with data that has not arrived yet.
   virtual bool is_more_announced() const = 0;
 
-  // True if a connection of this pair led to the peer, as its hello shows.
+  // True if a hello has shown that a connection of this pair leads to the peer.
   virtual bool has_heard_peer() const = 0;
 
   // True if the peer's host has stopped acknowledging data of a socket.

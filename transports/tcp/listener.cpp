@@ -341,9 +341,9 @@ void Listener::end_round(Call& call) {
   owners_[static_cast<std::size_t>(call.peer)]->cannot_connect(
       is_near ? "no process listens there any more: its process has ended, look at its last output"
               : "the connection is refused: its process has ended (look at its last output), or a "
-                "firewall refuses it (open its port, KOLO_TCP_PORTS), or the address leads to "
-                "another machine (set KOLO_TCP_HOST there, or behind an address translation "
-                "KOLO_TCP_ADVERTISE, to an address that can be reached)");
+                "firewall refuses it (open its port, KOLO_TCP_PORTS), or the address belongs to "
+                "another machine (set KOLO_TCP_HOST on its host, or behind address translation "
+                "(NAT) KOLO_TCP_ADVERTISE, to an address that can be reached)");
 }
 
 // --- both ---
@@ -373,8 +373,8 @@ std::string Listener::why_unconnected(int peer) const {
     }
     return fmt::format(
         "no tcp connection to rank {} was made, at {}; check for a firewall between the hosts, or "
-        "set KOLO_TCP_HOST (behind an address translation KOLO_TCP_ADVERTISE) and KOLO_TCP_PORTS "
-        "to an address and ports that can be reached",
+        "set KOLO_TCP_HOST (behind address translation (NAT) KOLO_TCP_ADVERTISE) to an address and "
+        "KOLO_TCP_PORTS to ports that can be reached",
         peer, fmt::join(tried, ", "));
   }
   return why_kept_out_;
@@ -388,8 +388,8 @@ void Listener::close() noexcept {
 
 std::string Listener::exhausted_text(int error) const {
   return fmt::format(
-      "no file descriptor is left for a tcp connection ({}); algorithms that connect fewer pairs "
-      "of ranks, such as ring and trees, need fewer",
+      "no file descriptor is left for a tcp connection ({}); ring and tree algorithms need fewer, "
+      "since they connect fewer pairs of ranks",
       posix::error_text(error));
 }
 

@@ -6,9 +6,9 @@
 // counts as ended once all its reachable addresses refuse.
 //
 // A connection without a valid hello within hello_timeout is dropped; if too many of them wait, the
-// oldest is dropped. If descriptors run out, the oldest is dropped once it has been silent for a
-// twentieth of that time: a rank says its hello at once, and may have sent data behind it. Both
-// ranks of a pair may connect at once: the channel handles the two connections.
+// oldest is dropped. If descriptors run out, the oldest is dropped after a twentieth of that time.
+// A rank sends its hello at once, perhaps with data behind it, so its connection is not dropped.
+// Both ranks of a pair may connect at once: the channel handles the two connections.
 //
 // A peer may have several addresses. They are tried in turn, each for kAddressTakes at most; the
 // one that led to a connection is tried first from then on. The token in the hello makes it safe to
@@ -86,8 +86,8 @@ class Listener {
   std::chrono::milliseconds on_its_way() const { return settings_.on_its_way; }
   int rank() const { return rank_; }
 
-  // For messages: the known reason why the connection to `peer` is not made yet; else empty. Peers
-  // that connect while descriptors are short are not known, so the reason is that of all peers.
+  // For messages: the known reason why the connection to `peer` is not made yet; else empty. If
+  // descriptors run out, no accepted connection tells which peer it is from: all get that reason.
   std::string why_unconnected(int peer) const;
 
   // Stops listening and connecting.
@@ -114,7 +114,7 @@ class Listener {
     std::vector<std::string> why;       // of each address: the last failure; empty: not known
     Clock::time_point refused_since{};  // all addresses
     bool is_done = false;
-    bool has_given_up = false;  // done, without a connection; the peer may live
+    bool has_given_up = false;  // no connection was made; the peer may still live
   };
 
   void set_alarm();
@@ -147,7 +147,7 @@ class Listener {
   std::vector<Clock::time_point> wakes_;
   bool is_waited_for_ = false;
   bool has_left_some_ = false;  // connections left to accept in the next look()
-  std::string why_kept_out_;    // of connections that found no descriptor in the last look()
+  std::string why_kept_out_;    // why the last look() accepted no connection; empty: it could
   std::vector<EndpointAddress> peer_addresses_;
   std::vector<std::vector<posix::Address>> addresses_;  // of each peer
   std::vector<std::size_t> best_;                       // of each peer: the address that works

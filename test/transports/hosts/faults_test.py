@@ -104,7 +104,7 @@ class Firewall(OnHosts):
         self.assertEqual(len(set(errors)), 1, errors)
         self.assertRegex(errors[0], "rank [12]")
         self.assertIn("10.0.0.2:3000", errors[0])
-        self.assertIn("address translation KOLO_TCP_ADVERTISE", errors[0])
+        self.assertIn("address translation (NAT) KOLO_TCP_ADVERTISE", errors[0])
 
 
 class Cut(OnHosts):

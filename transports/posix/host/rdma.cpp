@@ -26,8 +26,8 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 
 std::string line_of(const fs::path& file) { return first_line(file.string()).value_or(""); }
 
-// Names of the adapters whose device files this process may open. A container may show hardware
-// that it does not lend.
+// Names of the adapters whose device files this process may open. A container may list hardware
+// that its processes cannot use.
 std::set<std::string> usable_adapters(const RdmaPlaces& places) {
   std::set<std::string> names;
   for (const auto& verbs : entries_of(places.classes + "/infiniband_verbs")) {
@@ -38,8 +38,8 @@ std::set<std::string> usable_adapters(const RdmaPlaces& places) {
   return names;
 }
 
-// A channel adapter in the words of InfiniBand; RoCE's count as such. rxe is one too, but has a
-// network interface as its `parent`.
+// True for node type 1, "channel adapter", of InfiniBand and RoCE. rxe has this type as well, but
+// its `parent` is a network interface.
 bool is_hardware(const fs::path& adapter) {
   std::error_code none;
   return line_of(adapter / "node_type").starts_with("1:") && !fs::exists(adapter / "parent", none);

@@ -7,7 +7,7 @@
 
 namespace kolo::inline v0::posix {
 
-// Link layers of the hardware that counts: RoCE and InfiniBand.
+// Link layers of the supported hardware: "Ethernet" is RoCE.
 inline constexpr std::string_view kRdmaLinks[] = {"Ethernet", "InfiniBand"};
 
 // Folders of the kernel; tests use others.
@@ -16,9 +16,9 @@ struct RdmaPlaces {
   std::string devices = "/dev/infiniband";
 };
 
-// Link layers of the active ports that this process may use, each once, sorted. Without adapters
-// that are simulated in software (rxe, siw), which are slower than TCP, and without those that UCX
-// cannot use (iWARP, EFA).
+// Link layers of the active ports that this process may use, each once, sorted. Leaves out adapters
+// that are simulated in software (rxe, siw), as they are slower than TCP. Leaves out adapters that
+// UCX cannot use (iWARP, EFA).
 std::vector<std::string> rdma_links(const RdmaPlaces& places = {});
 
 }  // namespace kolo::inline v0::posix
