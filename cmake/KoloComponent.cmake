@@ -43,7 +43,8 @@ function(kolo_flags target)
 endfunction()
 
 # kolo's functions are not interposed at load time (LD_PRELOAD), so the compiler may inline them within their source file.
-set(KOLO_LIBRARY_OPTIONS -fno-semantic-interposition)
+# A section per function lets --gc-sections leave out what libkolo.so does not use.
+set(KOLO_LIBRARY_OPTIONS -fno-semantic-interposition -ffunction-sections -fdata-sections)
 
 function(kolo_library name)
   cmake_parse_arguments(arg "OF_PROGRAMS" "" "" ${ARGN})

@@ -39,13 +39,14 @@ function(kolo_install)
     return()
   endif()
   # libkolo.so of the C interface; its headers are those of kolo::c.
-  install(TARGETS kolo_shared EXPORT koloTargets
+  install(TARGETS kolo_shared EXPORT koloSharedTargets
           LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
   file(RELATIVE_PATH kolo_pc_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/kolo.pc.in ${PROJECT_BINARY_DIR}/package-files/kolo.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/package-files/kolo.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
   list(APPEND kolo_components kolo)
+  install(EXPORT koloSharedTargets NAMESPACE kolo:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kolo COMPONENT development)
   set(destination ${CMAKE_INSTALL_LIBDIR}/cmake/kolo)
   install(EXPORT koloTargets NAMESPACE kolo:: DESTINATION ${destination} COMPONENT development)
   # find_package also searches beside each bin folder of PATH, so also in this build tree. It does not search this folder.

@@ -8,7 +8,7 @@
 #            plots   matplotlib, for the plots of reports and benchmarks
 #            peers   gloo, Open MPI and MPICH, to compare with kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
-#            tests   ccache and mold: a repeated build takes seconds; networks and firewalls for tests of several hosts
+#            tests   ccache and mold: a repeated build takes seconds; for tests: networks and firewalls, pkg-config, dpkg-dev, Doxygen
 #            launchers  Open MPI, MPICH, Slurm and an SSH server, which the tests of launchers start; their services are
 #                    neither started nor enabled
 #            tidy    clang-tidy, for test/run.sh --tidy
@@ -24,7 +24,7 @@ fabrics="libucx-dev libfabric-dev"
 plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 fuzz="clang llvm libclang-rt-dev"
-tests="ccache mold iproute2 iptables util-linux"
+tests="ccache mold iproute2 iptables util-linux pkg-config dpkg-dev doxygen"
 launchers="openmpi-bin mpich slurm-wlm openssh-client openssh-server iproute2 util-linux"
 tidy="clang-tidy"
 

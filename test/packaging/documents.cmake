@@ -17,7 +17,8 @@ file(GLOB programs ${directory}/programs/bin/* ${directory}/programs/libexec/kol
 foreach(program IN LISTS programs)
   file(STRINGS ${program} texts REGEX "[a-z]+/(README|GUIDE)[.]md")
   foreach(text IN LISTS texts)
-    string(REGEX MATCHALL "[a-z_/]+/(README|GUIDE)[.]md" names "${text}")
+    # The bytes before a name may be code, so a name begins with a folder of the tree.
+    string(REGEX MATCHALL "(bench|cmake|collectives|tensor|test|train|transports)/[a-z_/]*(README|GUIDE)[.]md" names "${text}")
     foreach(name IN LISTS names)
       list(APPEND named ${name})
       if(NOT EXISTS ${documents}/${name} OR NOT EXISTS ${source}/${name})
