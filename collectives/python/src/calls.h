@@ -1,0 +1,103 @@
+// Operations of Python: their arguments, kept alive while they are in flight, and their waits.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collectives/communicator.h"
+#include "collectives/python/src/array.h"
+
+namespace kolo::python {
+
+// Options of one call; owns the name of the algorithm, which CallOptions borrows.
+struct Call {
+  std::string algorithm;
+  std::size_t segment_bytes = 0;
+  std::chrono::duration<double> timeout{0};
+  double scale = 1;
+  bool is_persistent = false;
+
+  CallOptions options() const;
+};
+
+// Timeout in seconds as whole milliseconds, rounded up. std::invalid_argument: below 0, or no
+// number.
+std::chrono::milliseconds milliseconds_of(std::chrono::duration<double> timeout);
+
+// A Python function that C++ may hold, copy and destroy on any thread, without the GIL.
+using Function = std::shared_ptr<nb::object>;
+Function make_function(nb::object function);
+
+// Calls `body` with the GIL. Python's exception becomes a std::runtime_error with its text.
+void call_python(const std::function<void()>& body);
+
+// An operation in flight with all that it borrows. Made and destroyed with the GIL.
+struct Flight {
+  Work work;
+  Array in;  // without a value if the call is in place
+  Array out;
+  bool is_in_place = false;
+  nb::object result = nb::none();
+  bool is_persistent = false;
+  // Set by the thread that ends the operation, which may not have the GIL.
+  std::shared_ptr<std::atomic<bool>> has_ended = std::make_shared<std::atomic<bool>>(false);
+
+  ConstBuffer input() const { return is_in_place ? out.const_buffer() : in.const_buffer(); }
+  Buffer output() const { return out.buffer(); }
+  void release();  // of what it borrows, unless the operation may start again
+};
+
+// Communicator with the flights of its operations. All functions need the GIL, and are called from
+// several threads.
+class World {
+ public:
+  // Ends the communicator without the GIL: its progress thread may be in a callback.
+  explicit World(Communicator made);
+
+  // The communicator stays alive while a call has it. std::invalid_argument: it is closed.
+  std::shared_ptr<Communicator> held() const;
+  void close();
+
+  // Keeps what the operation borrows until it has ended.
+  void keep(const std::shared_ptr<Flight>& flight);
+  // Releases what ended operations have borrowed. Costs little: many flights are rarely looked at.
+  void release_ended();
+
+ private:
+  // Before the communicator, which may use their memory until it ends.
+  std::vector<std::shared_ptr<Flight>> flights_;
+  std::size_t longest_ = 0;  // of flights_, until the ended ones are released
+  std::shared_ptr<Communicator> communicator_;
+};
+
+// Waits until the operation has ended, and throws its failure. Needs the GIL, and releases it.
+// Python's signals are handled ten times a second, so KeyboardInterrupt ends the wait. False: the
+// deadline has passed.
+bool wait_interruptibly(Work& work, Deadline deadline = Deadline::max());
+
+// Runs `body` without the GIL, in a thread of its own for as long as it takes, and handles Python's
+// signals meanwhile. At an exception such as KeyboardInterrupt, `interrupt` has to end `body`. For
+// calls that have no asynchronous form.
+void run_interruptibly(const std::function<void()>& body, const std::function<void()>& interrupt);
+
+// The Work of a call, as Python sees it.
+struct PythonWork {
+  std::shared_ptr<Flight> flight;
+  std::shared_ptr<World> world;
+};
+
+// Issues one operation. Returns the flight's result once it is done, or (`waits` false) its Work.
+using Issue = std::function<Work(Communicator& world, const CallOptions& options)>;
+nb::object run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flight,
+               const Call* call, bool waits, const Issue& issue);
+
+}  // namespace kolo::python

@@ -1,0 +1,146 @@
+// The communicator itself: how it is made, its groups and its state.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "collectives/python/src/module.h"
+#include "transports/rendezvous.h"
+
+namespace kolo::python {
+
+namespace {
+
+using namespace nb::literals;
+using SharedWorld = std::shared_ptr<World>;
+
+SharedWorld make(std::optional<int> rank, int size, std::shared_ptr<Store> store,
+                 CommunicatorOptions options) {
+  std::optional<Communicator> made;
+  const auto construct = [&] {
+    if (!rank) {
+      made.emplace(Communicator::from_environment(options));
+    } else {
+      made.emplace(*rank, size, store, options);
+    }
+  };
+  const auto interrupt = [&] {
+    if (store) store->post_failure("rank " + std::to_string(*rank) + ": interrupted by a signal");
+  };
+  run_interruptibly(construct, interrupt);
+  return std::make_shared<World>(*std::move(made));
+}
+
+SharedWorld create(std::optional<int> rank, int size, std::shared_ptr<Store> store,
+                   const std::string& transport, const std::string& name, double timeout,
+                   std::size_t segment_bytes, const std::string& host_id, bool progress_thread,
+                   Reproducibility reproducibility, const std::string& tuning, bool profile,
+                   const std::string& timeline) {
+  CommunicatorOptions options;
+  options.transport = transport;
+  options.name = name;
+  options.timeout = milliseconds_of(std::chrono::duration<double>(timeout));
+  options.segment_bytes = segment_bytes;
+  options.host_id = host_id;
+  options.progress_thread = progress_thread;
+  options.reproducibility = reproducibility;
+  options.tuning = tuning;
+  options.profile = profile;
+  options.timeline = timeline;
+  if (rank && store == nullptr) throw std::invalid_argument("the store is None");
+  return make(rank, size, std::move(store), std::move(options));
+}
+
+// Makes a group. An interrupt aborts the job, as the other members cannot go on without this rank.
+SharedWorld make_group(const SharedWorld& self,
+                       const std::function<std::optional<Communicator>(Communicator&)>& make_one) {
+  const auto communicator = self->held();
+  std::optional<Communicator> made;
+  run_interruptibly([&] { made = make_one(*communicator); },
+                    [&] { communicator->abort("interrupted by a signal"); });
+  return made ? std::make_shared<World>(*std::move(made)) : nullptr;
+}
+
+// The result of a call that may block or take locks, without the GIL.
+template <typename Ask>
+auto ask(const SharedWorld& self, Ask ask) {
+  const auto communicator = self->held();
+  const nb::gil_scoped_release no_gil;
+  return ask(*communicator);
+}
+
+void abort(const SharedWorld& self, const std::string& reason) {
+  ask(self, [&](Communicator& world) {
+    world.abort(reason);
+    return 0;
+  });
+}
+
+nb::object failure(const SharedWorld& self) {
+  const auto found = ask(self, [](Communicator& world) { return world.failure(); });
+  if (!found) return nb::none();
+  return nb::module_::import_("kolo._errors")
+      .attr("make_error")(std::string(to_string(found->code())).c_str(), found->peer(),
+                          found->what());
+}
+
+nb::object allocate(const SharedWorld& self, std::size_t bytes) {
+  auto memory = std::make_unique<std::shared_ptr<std::byte[]>>(
+      ask(self, [&](Communicator& world) { return world.allocate(bytes); }));
+  void* const address = memory->get();
+  const nb::capsule owner(memory.release(), [](void* held) noexcept {
+    const std::unique_ptr<std::shared_ptr<std::byte[]>> freed(
+        static_cast<std::shared_ptr<std::byte[]>*>(held));
+  });
+  const std::size_t shape[] = {bytes};
+  return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(address, 1, shape, owner));
+}
+
+}  // namespace
+
+void bind_communicator(WorldClass& world) {
+  world.def_static("create", create, "rank"_a.none(), "size"_a, "store"_a.none(), "transport"_a,
+                   "name"_a, "timeout"_a, "segment_bytes"_a, "host_id"_a, "progress_thread"_a,
+                   "reproducibility"_a, "tuning"_a, "profile"_a, "timeline"_a);
+  world.def("close", &World::close)
+      .def("rank", [](const SharedWorld& self) { return self->held()->rank(); })
+      .def("size", [](const SharedWorld& self) { return self->held()->size(); })
+      .def("name", [](const SharedWorld& self) { return std::string(self->held()->name()); })
+      .def("transport",
+           [](const SharedWorld& self) { return std::string(self->held()->transport()); })
+      .def("carrier", [](const SharedWorld& self) { return self->held()->carrier(); })
+      .def("timeout",
+           [](const SharedWorld& self) {
+             return std::chrono::duration<double>(self->held()->timeout()).count();
+           })
+      .def("hosts",
+           [](const SharedWorld& self) {
+             const auto communicator = self->held();
+             const auto hosts = communicator->hosts();
+             return std::vector<int>(hosts.begin(), hosts.end());
+           })
+      .def("job_rank",
+           [](const SharedWorld& self, int rank) { return self->held()->job_rank(rank); })
+      .def("split",
+           [](const SharedWorld& self, int color, int key) {
+             return make_group(self, [&](Communicator& made) { return made.split(color, key); });
+           })
+      .def("duplicate",
+           [](const SharedWorld& self) {
+             return make_group(self, [](Communicator& made) { return made.duplicate(); });
+           })
+      .def("subset",
+           [](const SharedWorld& self, const std::vector<int>& ranks) {
+             return make_group(self, [&](Communicator& made) { return made.subset(ranks); });
+           })
+      .def("progress",
+           [](const SharedWorld& self) {
+             return ask(self, [](Communicator& one) { return one.progress(); });
+           })
+      .def("abort", abort)
+      .def("failure", failure)
+      .def("allocate", allocate);
+}
+
+}  // namespace kolo::python
