@@ -11,6 +11,7 @@
 #            tests   ccache and mold: a repeated build takes seconds; for tests: networks and firewalls, pkg-config, dpkg-dev, Doxygen
 #            launchers  Open MPI, MPICH, Slurm and an SSH server, which the tests of launchers start; their services are
 #                    neither started nor enabled
+#            python  Python's headers; nanobind and NumPy from PyPI, in build/python: for the Python package
 #            tidy    clang-tidy, for test/run.sh --tidy
 #   --check  installs nothing; lists what is missing, and fails if something is
 #
@@ -26,6 +27,8 @@ peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 fuzz="clang llvm libclang-rt-dev"
 tests="ccache mold iproute2 iptables util-linux pkg-config dpkg-dev doxygen"
 launchers="openmpi-bin mpich slurm-wlm openssh-client openssh-server iproute2 util-linux"
+python="python3-dev python3-venv"
+python_packages="nanobind>=2.4 numpy"
 tidy="clang-tidy"
 
 policy=/usr/sbin/policy-rc.d # whether Debian's packages may start services; usually absent
@@ -39,7 +42,7 @@ fail() { say "$*"; exit 1; }
 
 while [ $# -gt 0 ]; do
   case "$1" in
-    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, tests, launchers or tidy"; groups="$groups $2"; shift 2 ;;
+    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, tests, launchers, python or tidy"; groups="$groups $2"; shift 2 ;;
     --check) check=yes; shift ;;
     --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
     -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
@@ -57,8 +60,9 @@ for group in $groups; do
     fuzz) packages="$packages $fuzz" ;;
     tests) packages="$packages $tests" ;;
     launchers) packages="$packages $launchers" ;;
+    python) packages="$packages $python" ;;
     tidy) packages="$packages $tidy" ;;
-    *) fail "unknown group '$group'; expected one of base, fabrics, plots, peers, fuzz, tests, launchers, tidy" ;;
+    *) fail "unknown group '$group'; expected one of base, fabrics, plots, peers, fuzz, tests, launchers, python, tidy" ;;
   esac
 done
 
@@ -103,6 +107,11 @@ missing_things() {
   esac
   case " $groups " in *" plots "*) python3 -c 'import matplotlib' 2>/dev/null || echo "matplotlib (for python3)" ;; esac
   case " $groups " in
+  *" python "*)
+    [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])' 2>/dev/null)/Python.h" ] || echo "Python's headers"
+    python3 -c 'import ensurepip, venv' 2>/dev/null || echo "Python's venv" ;;
+  esac
+  case " $groups " in
   *" fuzz "*)
     if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
         clang++ -fsanitize=fuzzer -x c++ -o /dev/null - 2>/dev/null; then echo "clang++ with -fsanitize=fuzzer"; fi ;;
@@ -121,16 +130,31 @@ missing_things() {
   esac
 }
 
+# A virtual environment, since systems keep their own Python free of other packages. Without PyPI it is no failure: tests of the
+# Python package are then skipped, with this reason.
+make_python() {
+  case " $groups " in *" python "*) ;; *) return 0 ;; esac
+  venv=$(dirname "$0")/../build/python
+  if "$venv/bin/python" -c 'import nanobind, numpy' 2>/dev/null; then return 0; fi
+  [ "$check" = no ] || fail "missing in build/python: $python_packages"
+  say "installing $python_packages in build/python"
+  # shellcheck disable=SC2086  # one word a package
+  { python3 -m venv "$venv" && "$venv/bin/python" -m pip install -q --disable-pip-version-check $python_packages; } >&2 || {
+    rm -rf "$venv"
+    say "PyPI cannot be reached (above), so the Python package is not built"
+  }
+}
+
 in_a_line() { tr '\n' ',' | sed 's/,$//; s/,/, /g'; }
 
 if ! is_known_system; then
   missing=$(missing_things | in_a_line)
-  [ -n "$missing" ] || exit 0
+  [ -n "$missing" ] || { make_python; exit 0; }
   fail "this is not Debian 12 or Ubuntu 24.04 (or later), so you must install these yourself: $missing"
 fi
 
 missing=$(missing_packages)
-[ -n "$missing" ] || exit 0
+[ -n "$missing" ] || { make_python; exit 0; }
 [ "$check" = no ] || fail "missing: $(echo "$missing" | in_a_line)"
 
 as_root=""
@@ -188,3 +212,4 @@ apt install --no-install-recommends $missing >"$log" 2>&1 || {
   fail "apt-get install failed (above); try: apt-get install $(echo "$missing" | tr '\n' ' ')"
 }
 disable_services
+make_python

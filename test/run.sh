@@ -31,7 +31,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 case "$preset" in
-  release | debug | asan | tsan) with="--with tests --with plots --with fabrics" ;;
+  release | debug) with="--with tests --with plots --with fabrics --with python" ;;
+  asan | tsan) with="--with tests --with plots --with fabrics" ;;
   fuzz) with="--with tests --with fuzz --with fabrics" ;;
   *) echo "run.sh: unknown preset '$preset'; expected one of release, debug, asan, tsan, fuzz" >&2; exit 2 ;;
 esac
