@@ -9,6 +9,7 @@ from . import _native
 
 if TYPE_CHECKING:
     import numpy
+    from typing_extensions import Buffer
 
 
 @runtime_checkable
@@ -18,11 +19,14 @@ class SupportsDLPack(Protocol):
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
-# An argument or a result: what has the buffer protocol (numpy.ndarray, bytearray, memoryview) or DLPack (torch.Tensor).
-Array = Union["numpy.ndarray", bytearray, memoryview, SupportsDLPack, Any]
+# An argument: what has the buffer protocol (numpy.ndarray, bytearray, memoryview) or DLPack (torch.Tensor).
+if TYPE_CHECKING:
+    Array = Union[Buffer, SupportsDLPack, _native.Count]
+else:
+    Array = Any
 
 
-def as_numpy(array: Array) -> numpy.ndarray:
+def as_numpy(array: Any) -> numpy.ndarray:
     """The same memory as an array of NumPy. ValueError: its type is one that NumPy lacks."""
     import numpy
 

@@ -55,8 +55,9 @@ class Communicator(Collectives):
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, _: object) -> None:
         if value is not None and not _is_success(value):
+            name = type(value).__name__
             try:
-                self.abort(f"{kind.__name__}: {value}" if str(value) else kind.__name__)
+                self.abort(f"{name}: {value}" if str(value) else name)
             except (Error, ValueError):
                 pass  # the exception of the block says more
         self.close()
@@ -103,14 +104,14 @@ class Communicator(Collectives):
     def send_async(self, data: Array, to: int, *, call: CallOptions | None = None) -> Work:
         return self._native.send(data, to, call, False)
 
-    def receive(self, out: Array, source: int, *, call: CallOptions | None = None) -> Array:
+    def receive(self, out: Array, source: int, *, call: CallOptions | None = None) -> Any:
         """Receives a message of the length and type of `out`; messages of one sender match in order."""
         return self._native.receive(out, source, call, True)
 
     def receive_async(self, out: Array, source: int, *, call: CallOptions | None = None) -> Work:
         return self._native.receive(out, source, call, False)
 
-    def send_receive(self, data: Array, to: int, out: Array, source: int, *, call: CallOptions | None = None) -> Array:
+    def send_receive(self, data: Array, to: int, out: Array, source: int, *, call: CallOptions | None = None) -> Any:
         """Sends and receives at once. The arrays must not overlap; `to` and `source` may be the same rank."""
         return self._native.send_receive(data, to, out, source, call)
 
@@ -134,7 +135,7 @@ class Communicator(Collectives):
     # --- parameter servers ---
 
     def push_pull(self, data: Array, plan: ServerPlan, update: Update | None = None, op: Op = _SUM, *,
-                  out: Array = None, call: CallOptions | None = None) -> Array:
+                  out: Array | None = None, call: CallOptions | None = None) -> Any:
         """Push and pull of a parameter server in one round trip; by default in place.
 
         data: of workers. Dedicated servers pass Count(count, dtype) instead.
@@ -145,24 +146,24 @@ class Communicator(Collectives):
         return self._native.push_pull(data, out, native_op(op), plan, update, call, True)
 
     def push_pull_async(self, data: Array, plan: ServerPlan, update: Update | None = None, op: Op = _SUM, *,
-                        out: Array = None, call: CallOptions | None = None) -> Work:
+                        out: Array | None = None, call: CallOptions | None = None) -> Work:
         out = data if out is None else out
         return self._native.push_pull(data, out, native_op(op), plan, update, call, False)
 
-    def push(self, data: Array, share: Array, plan: ServerPlan, update: Update | None = None, op: Op = _SUM, *,
-             call: CallOptions | None = None) -> Array:
+    def push(self, data: Array, share: Array | None, plan: ServerPlan, update: Update | None = None, op: Op = _SUM, *,
+             call: CallOptions | None = None) -> Any:
         """The first half of push_pull. Returns `share`: a server's plan.share(...) of the reduction; None on other ranks."""
         return self._native.push(data, share, native_op(op), plan, update, call, True)
 
-    def push_async(self, data: Array, share: Array, plan: ServerPlan, update: Update | None = None, op: Op = _SUM, *,
+    def push_async(self, data: Array, share: Array | None, plan: ServerPlan, update: Update | None = None, op: Op = _SUM, *,
                    call: CallOptions | None = None) -> Work:
         return self._native.push(data, share, native_op(op), plan, update, call, False)
 
-    def pull(self, share: Array, out: Array, plan: ServerPlan, *, call: CallOptions | None = None) -> Array:
+    def pull(self, share: Array | None, out: Array, plan: ServerPlan, *, call: CallOptions | None = None) -> Any:
         """The second half: servers give their share (other ranks None), and workers get `out`."""
         return self._native.pull(share, out, plan, call, True)
 
-    def pull_async(self, share: Array, out: Array, plan: ServerPlan, *, call: CallOptions | None = None) -> Work:
+    def pull_async(self, share: Array | None, out: Array, plan: ServerPlan, *, call: CallOptions | None = None) -> Work:
         return self._native.pull(share, out, plan, call, False)
 
     # --- groups: they may outlive this communicator ---

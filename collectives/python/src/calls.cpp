@@ -79,6 +79,13 @@ void call_python(const std::function<void()>& body) {
   throw std::runtime_error(text);
 }
 
+nb::object error_object(const Error* failure) {
+  if (failure == nullptr) return nb::none();
+  const auto errors = nb::module_::import_("kolo._errors");
+  return errors.attr("make_error")(std::string(to_string(failure->code())).c_str(), failure->peer(),
+                                   failure->what());
+}
+
 void Flight::release() {
   if (is_persistent) return;
   in = Array();
@@ -161,8 +168,8 @@ void run_interruptibly(const std::function<void()>& body, const std::function<vo
   if (failure) std::rethrow_exception(failure);
 }
 
-nb::object run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flight,
-               const Call* call, bool waits, const Issue& issue) {
+nb::any run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flight, const Call* call,
+            bool waits, const Issue& issue) {
   const std::shared_ptr<Communicator> communicator = world->held();
   world->release_ended();
   const CallOptions options = call == nullptr ? CallOptions{} : call->options();
@@ -177,7 +184,7 @@ nb::object run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flig
   }
   if (!waits) {
     if (!options.is_persistent) world->keep(flight);
-    return nb::cast(PythonWork{std::move(flight), world});
+    return nb::borrow<nb::any>(nb::cast(PythonWork{std::move(flight), world}));
   }
   try {
     if (!is_done) wait_interruptibly(flight->work);
@@ -185,7 +192,7 @@ nb::object run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flig
     world->keep(flight);  // interrupted: the operation goes on
     throw;
   }
-  return flight->result;
+  return nb::borrow<nb::any>(flight->result);
 }
 
 }  // namespace kolo::python

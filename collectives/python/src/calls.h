@@ -40,6 +40,9 @@ Function make_function(nb::object function);
 // Calls `body` with the GIL. Python's exception becomes a std::runtime_error with its text.
 void call_python(const std::function<void()>& body);
 
+// The exception of kolo._errors for a failure; None for null. Needs the GIL.
+nb::object error_object(const Error* failure);
+
 // An operation in flight with all that it borrows. Made and destroyed with the GIL.
 struct Flight {
   Work work;
@@ -97,7 +100,7 @@ struct PythonWork {
 
 // Issues one operation. Returns the flight's result once it is done, or (`waits` false) its Work.
 using Issue = std::function<Work(Communicator& world, const CallOptions& options)>;
-nb::object run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flight,
-               const Call* call, bool waits, const Issue& issue);
+nb::any run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flight, const Call* call,
+            bool waits, const Issue& issue);
 
 }  // namespace kolo::python

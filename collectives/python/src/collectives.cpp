@@ -9,8 +9,8 @@ namespace {
 using namespace nb::literals;
 using SharedWorld = std::shared_ptr<World>;
 
-nb::object all_reduce(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
-                      const Call* call, bool waits) {
+nb::any all_reduce(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
+                   const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   const Reduction reduction = reduction_of(op, *flight);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
@@ -18,8 +18,8 @@ nb::object all_reduce(const SharedWorld& self, nb::handle data, nb::handle out, 
   });
 }
 
-nb::object reduce_scatter(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
-                          const Call* call, bool waits) {
+nb::any reduce_scatter(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
+                       const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   const Reduction reduction = reduction_of(op, *flight);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
@@ -27,24 +27,24 @@ nb::object reduce_scatter(const SharedWorld& self, nb::handle data, nb::handle o
   });
 }
 
-nb::object all_gather(const SharedWorld& self, nb::handle data, nb::handle out, const Call* call,
-                      bool waits) {
+nb::any all_gather(const SharedWorld& self, nb::handle data, nb::handle out, const Call* call,
+                   bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.all_gather_async(flight->input(), flight->output(), options);
   });
 }
 
-nb::object all_to_all(const SharedWorld& self, nb::handle data, nb::handle out, const Call* call,
-                      bool waits) {
+nb::any all_to_all(const SharedWorld& self, nb::handle data, nb::handle out, const Call* call,
+                   bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.all_to_all_async(flight->input(), flight->output(), options);
   });
 }
 
-nb::object broadcast(const SharedWorld& self, nb::handle data, int root, const Call* call,
-                     bool waits) {
+nb::any broadcast(const SharedWorld& self, nb::handle data, int root, const Call* call,
+                  bool waits) {
   // The root may give an array that is read-only.
   const bool reads = root == self->held()->rank();
   auto flight = std::make_shared<Flight>();
@@ -55,8 +55,8 @@ nb::object broadcast(const SharedWorld& self, nb::handle data, int root, const C
   });
 }
 
-nb::object reduce(const SharedWorld& self, nb::handle data, nb::handle out, int root, nb::handle op,
-                  const Call* call, bool waits) {
+nb::any reduce(const SharedWorld& self, nb::handle data, nb::handle out, int root, nb::handle op,
+               const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   if (out.is_none()) flight->out = Array::without_memory(flight->in);
   const Reduction reduction = reduction_of(op, *flight);
@@ -65,24 +65,24 @@ nb::object reduce(const SharedWorld& self, nb::handle data, nb::handle out, int 
   });
 }
 
-nb::object gather(const SharedWorld& self, nb::handle data, nb::handle out, int root,
-                  const Call* call, bool waits) {
+nb::any gather(const SharedWorld& self, nb::handle data, nb::handle out, int root, const Call* call,
+               bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.gather_async(flight->input(), flight->output(), root, options);
   });
 }
 
-nb::object scatter(const SharedWorld& self, nb::handle data, nb::handle out, int root,
-                   const Call* call, bool waits) {
+nb::any scatter(const SharedWorld& self, nb::handle data, nb::handle out, int root,
+                const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.scatter_async(flight->input(), flight->output(), root, options);
   });
 }
 
-nb::object scan(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
-                const Call* call, bool waits) {
+nb::any scan(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
+             const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   const Reduction reduction = reduction_of(op, *flight);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
@@ -90,8 +90,8 @@ nb::object scan(const SharedWorld& self, nb::handle data, nb::handle out, nb::ha
   });
 }
 
-nb::object exclusive_scan(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
-                          const Call* call, bool waits) {
+nb::any exclusive_scan(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
+                       const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   const Reduction reduction = reduction_of(op, *flight);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
@@ -99,7 +99,7 @@ nb::object exclusive_scan(const SharedWorld& self, nb::handle data, nb::handle o
   });
 }
 
-nb::object barrier(const SharedWorld& self, const Call* call, bool waits) {
+nb::any barrier(const SharedWorld& self, const Call* call, bool waits) {
   return run(
       self, std::make_shared<Flight>(), call, waits,
       [](Communicator& world, const CallOptions& options) { return world.barrier_async(options); });

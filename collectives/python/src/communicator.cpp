@@ -77,15 +77,12 @@ void abort(const SharedWorld& self, const std::string& reason) {
   });
 }
 
-nb::object failure(const SharedWorld& self) {
+nb::any failure(const SharedWorld& self) {
   const auto found = ask(self, [](Communicator& world) { return world.failure(); });
-  if (!found) return nb::none();
-  return nb::module_::import_("kolo._errors")
-      .attr("make_error")(std::string(to_string(found->code())).c_str(), found->peer(),
-                          found->what());
+  return nb::borrow<nb::any>(error_object(found ? &*found : nullptr));
 }
 
-nb::object allocate(const SharedWorld& self, std::size_t bytes) {
+nb::any allocate(const SharedWorld& self, std::size_t bytes) {
   auto memory = std::make_unique<std::shared_ptr<std::byte[]>>(
       ask(self, [&](Communicator& world) { return world.allocate(bytes); }));
   void* const address = memory->get();
@@ -94,7 +91,8 @@ nb::object allocate(const SharedWorld& self, std::size_t bytes) {
         static_cast<std::shared_ptr<std::byte[]>*>(held));
   });
   const std::size_t shape[] = {bytes};
-  return nb::cast(nb::ndarray<nb::numpy, std::uint8_t>(address, 1, shape, owner));
+  const nb::ndarray<nb::numpy, std::uint8_t> made(address, 1, shape, owner);
+  return nb::borrow<nb::any>(nb::cast(made));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 using namespace nb::literals;
 using SharedWorld = std::shared_ptr<World>;
 
-nb::object send(const SharedWorld& self, nb::handle data, int to, const Call* call, bool waits) {
+nb::any send(const SharedWorld& self, nb::handle data, int to, const Call* call, bool waits) {
   auto flight = std::make_shared<Flight>();
   flight->in = Array(data, Access::kRead, "the input");
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
@@ -20,16 +20,15 @@ nb::object send(const SharedWorld& self, nb::handle data, int to, const Call* ca
   });
 }
 
-nb::object receive(const SharedWorld& self, nb::handle out, int source, const Call* call,
-                   bool waits) {
+nb::any receive(const SharedWorld& self, nb::handle out, int source, const Call* call, bool waits) {
   auto flight = make_flight_in_place(out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.receive_async(flight->output(), source, options);
   });
 }
 
-nb::object send_receive(const SharedWorld& self, nb::handle data, int to, nb::handle out,
-                        int source, const Call* call) {
+nb::any send_receive(const SharedWorld& self, nb::handle data, int to, nb::handle out, int source,
+                     const Call* call) {
   const auto communicator = self->held();
   if (to == communicator->rank() || source == communicator->rank()) {
     const Array in(data, Access::kRead, "the input");
@@ -37,13 +36,13 @@ nb::object send_receive(const SharedWorld& self, nb::handle data, int to, nb::ha
     const nb::gil_scoped_release no_gil;  // a copy, or refused
     communicator->send_receive(in.const_buffer(), to, received.buffer(), source,
                                call == nullptr ? CallOptions{} : call->options());
-    return nb::borrow(out);
+    return nb::borrow<nb::any>(out);
   }
   communicator->job_rank(to);  // refuses a wrong rank before the receive is issued
   const nb::object receiving = receive(self, out, source, call, false);
   send(self, data, to, call, true);
   wait_interruptibly(nb::cast<PythonWork&>(receiving).flight->work);
-  return nb::borrow(out);
+  return nb::borrow<nb::any>(out);
 }
 
 void interrupt_all(const std::shared_ptr<Communicator>& communicator) {

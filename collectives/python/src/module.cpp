@@ -9,9 +9,7 @@ void bind_errors(nb::module_&) {
     try {
       std::rethrow_exception(exception);
     } catch (const Error& error) {
-      const nb::object made = nb::module_::import_("kolo._errors")
-                                  .attr("make_error")(std::string(to_string(error.code())).c_str(),
-                                                      error.peer(), error.what());
+      const nb::object made = error_object(&error);
       PyErr_SetObject(made.type().ptr(), made.ptr());
     }
   });

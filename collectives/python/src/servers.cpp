@@ -22,9 +22,8 @@ ServerUpdate update_of(const nb::object& given, ElementType type) {
   };
 }
 
-nb::object push_pull(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
-                     const ServerPlan& plan, const nb::object& update, const Call* call,
-                     bool waits) {
+nb::any push_pull(const SharedWorld& self, nb::handle data, nb::handle out, nb::handle op,
+                  const ServerPlan& plan, const nb::object& update, const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   const Reduction reduction = reduction_of(op, *flight);
   const ServerUpdate updates = update_of(update, flight->output().type);
@@ -34,8 +33,8 @@ nb::object push_pull(const SharedWorld& self, nb::handle data, nb::handle out, n
   });
 }
 
-nb::object push(const SharedWorld& self, nb::handle data, nb::handle share, nb::handle op,
-                const ServerPlan& plan, const nb::object& update, const Call* call, bool waits) {
+nb::any push(const SharedWorld& self, nb::handle data, nb::handle share, nb::handle op,
+             const ServerPlan& plan, const nb::object& update, const Call* call, bool waits) {
   auto flight = make_flight(data, share);
   const Reduction reduction = reduction_of(op, *flight);
   const ServerUpdate updates = update_of(update, flight->input().type);
@@ -44,8 +43,8 @@ nb::object push(const SharedWorld& self, nb::handle data, nb::handle share, nb::
   });
 }
 
-nb::object pull(const SharedWorld& self, nb::handle share, nb::handle out, const ServerPlan& plan,
-                const Call* call, bool waits) {
+nb::any pull(const SharedWorld& self, nb::handle share, nb::handle out, const ServerPlan& plan,
+             const Call* call, bool waits) {
   auto flight = make_flight(share, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.pull_async(flight->input(), flight->output(), plan, options);

@@ -12,8 +12,8 @@ using namespace nb::literals;
 using SharedWorld = std::shared_ptr<World>;
 using CountList = std::vector<std::size_t>;
 
-nb::object reduce_scatter_v(const SharedWorld& self, nb::handle data, nb::handle out,
-                            const CountList& counts, nb::handle op, const Call* call, bool waits) {
+nb::any reduce_scatter_v(const SharedWorld& self, nb::handle data, nb::handle out,
+                         const CountList& counts, nb::handle op, const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   const Reduction reduction = reduction_of(op, *flight);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
@@ -22,32 +22,32 @@ nb::object reduce_scatter_v(const SharedWorld& self, nb::handle data, nb::handle
   });
 }
 
-nb::object all_gather_v(const SharedWorld& self, nb::handle data, nb::handle out,
-                        const CountList& counts, const Call* call, bool waits) {
+nb::any all_gather_v(const SharedWorld& self, nb::handle data, nb::handle out,
+                     const CountList& counts, const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.all_gather_v_async(flight->input(), flight->output(), counts, options);
   });
 }
 
-nb::object gather_v(const SharedWorld& self, nb::handle data, nb::handle out,
-                    const CountList& counts, int root, const Call* call, bool waits) {
+nb::any gather_v(const SharedWorld& self, nb::handle data, nb::handle out, const CountList& counts,
+                 int root, const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.gather_v_async(flight->input(), flight->output(), counts, root, options);
   });
 }
 
-nb::object scatter_v(const SharedWorld& self, nb::handle data, nb::handle out,
-                     const CountList& counts, int root, const Call* call, bool waits) {
+nb::any scatter_v(const SharedWorld& self, nb::handle data, nb::handle out, const CountList& counts,
+                  int root, const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.scatter_v_async(flight->input(), flight->output(), counts, root, options);
   });
 }
 
-nb::object all_to_all_v(const SharedWorld& self, nb::handle data, const CountList& gives,
-                        nb::handle out, const CountList& gets, const Call* call, bool waits) {
+nb::any all_to_all_v(const SharedWorld& self, nb::handle data, const CountList& gives,
+                     nb::handle out, const CountList& gets, const Call* call, bool waits) {
   auto flight = make_flight(data, out);
   return run(self, flight, call, waits, [&](Communicator& world, const CallOptions& options) {
     return world.all_to_all_v_async(flight->input(), gives, flight->output(), gets, options);

@@ -17,13 +17,13 @@ Deadline deadline_in(std::optional<double> timeout) {
   return Clock::now() + milliseconds_of(std::chrono::duration<double>(*timeout));
 }
 
-nb::object wait(PythonWork& self, std::optional<double> timeout) {
+nb::any wait(PythonWork& self, std::optional<double> timeout) {
   if (!wait_interruptibly(self.flight->work, deadline_in(timeout))) {
     throw Error(ErrorCode::kDeadline, kNoPeer,
                 "the operation is still in flight after the timeout given to wait(); it goes on");
   }
   self.flight->release();
-  return self.flight->result;
+  return nb::borrow<nb::any>(self.flight->result);
 }
 
 bool test(PythonWork& self) {
@@ -36,20 +36,13 @@ bool test(PythonWork& self) {
   return has_ended;
 }
 
-nb::object object_of(const Error* failure) {
-  if (failure == nullptr) return nb::none();
-  const auto errors = nb::module_::import_("kolo._errors");
-  return errors.attr("make_error")(std::string(to_string(failure->code())).c_str(), failure->peer(),
-                                   failure->what());
-}
-
 void when_done(PythonWork& self, nb::object callback) {
   auto function = make_function(std::move(callback));
   const nb::gil_scoped_release no_gil;
   self.flight->work.when_done([function](const Error* failure) {
     const nb::gil_scoped_acquire gil;
     try {
-      (*function)(object_of(failure));
+      (*function)(error_object(failure));
     } catch (nb::python_error& error) {
       error.discard_as_unraisable(*function);  // as an exception in __del__
     }
