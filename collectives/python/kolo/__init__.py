@@ -12,15 +12,16 @@ from ._arrays import Array, UserOp
 from ._collectives import chunk_begin, chunk_count
 from ._communicator import Communicator, init
 from ._errors import (Aborted, DeadlineExceeded, Error, Mismatch, PeerLost, ProtocolError, SystemFailure, Unavailable)
+from ._key_servers import Consistency, KeyClient, KeyPlan, KeyUpdate, plan_keys, serve_keys
 from ._native import (CallOptions, Count, ReduceOp, Reproducibility, ServerPlan, Work, algorithm_names, wait_any)
 from ._native import version as __version__
 from ._stores import AllGatherStore, FileStore, KeyValueStore, LocalStore, Store, TcpStore, TcpStoreServer
 
 __all__ = [
-    "Aborted", "AllGatherStore", "Array", "CallOptions", "Communicator", "Count", "DeadlineExceeded", "Error", "FileStore",
-    "KeyValueStore", "LocalStore", "Mismatch", "PeerLost", "ProtocolError", "ReduceOp", "Reproducibility", "ServerPlan",
+    "Aborted", "AllGatherStore", "Array", "CallOptions", "Communicator", "Consistency", "Count", "DeadlineExceeded", "Error", "FileStore",
+    "KeyClient", "KeyPlan", "KeyUpdate", "KeyValueStore", "LocalStore", "Mismatch", "PeerLost", "ProtocolError", "ReduceOp", "Reproducibility", "ServerPlan",
     "Store", "SystemFailure", "TcpStore", "TcpStoreServer", "Unavailable", "UserOp", "Work", "algorithm_names",
-    "chunk_begin", "chunk_count", "init", "wait_any",
+    "chunk_begin", "chunk_count", "init", "plan_keys", "serve_keys", "wait_any",
 ]
 
 # Tracebacks name them as programs do.

@@ -87,6 +87,9 @@ class World {
 // deadline has passed.
 bool wait_interruptibly(Work& work, Deadline deadline = Deadline::max());
 
+// The reason of an abort by a signal.
+inline constexpr const char* kInterrupted = "interrupted by a signal, such as Ctrl-C";
+
 // Runs `body` without the GIL, in a thread of its own for as long as it takes, and handles Python's
 // signals meanwhile. At an exception such as KeyboardInterrupt, `interrupt` has to end `body`. For
 // calls that have no asynchronous form.

@@ -5,6 +5,9 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <mutex>
+
+#include "collectives/engine/engine.h"
 #include "collectives/python/src/module.h"
 #include "transports/rendezvous.h"
 
@@ -15,22 +18,46 @@ namespace {
 using namespace nb::literals;
 using SharedWorld = std::shared_ptr<World>;
 
-SharedWorld make(std::optional<int> rank, int size, std::shared_ptr<Store> store,
-                 CommunicatorOptions options) {
-  std::optional<Communicator> made;
-  const auto construct = [&] {
-    if (!rank) {
-      made.emplace(Communicator::from_environment(options));
-    } else {
-      made.emplace(*rank, size, store, options);
-    }
-  };
-  const auto interrupt = [&] {
-    if (store) store->post_failure("rank " + std::to_string(*rank) + ": interrupted by a signal");
-  };
-  run_interruptibly(construct, interrupt);
-  return std::make_shared<World>(*std::move(made));
-}
+// The start of a communicator, which another thread may interrupt.
+class Start {
+ public:
+  Start(std::optional<int> rank, int size, std::shared_ptr<Store> store,
+        const CommunicatorOptions& options)
+      : options_(validated_options(options)), rank_(rank.value_or(0)), size_(size) {
+    if (rank) store_ = std::move(store);
+  }
+
+  Communicator run() {
+    if (store_ == nullptr) meet();
+    return {rank_, size_, store_, options_};
+  }
+
+  // Ends run() on all ranks, as soon as the store can be reached.
+  void interrupt() {
+    const std::lock_guard lock(mutex_);
+    is_interrupted_ = true;
+    if (store_) store_->post_failure("rank " + std::to_string(rank_) + ": " + kInterrupted);
+  }
+
+ private:
+  // Rank, size and store by the launcher's environment.
+  void meet() {
+    const LaunchEnvironment who = launch_environment();
+    auto store = store_from_environment(who, Clock::now() + options_.timeout);
+    const std::lock_guard lock(mutex_);
+    if (is_interrupted_) throw Error(ErrorCode::kAborted, who.rank, kInterrupted);
+    rank_ = who.rank;
+    size_ = who.size;
+    store_ = std::move(store);
+  }
+
+  CommunicatorOptions options_;
+  int rank_;
+  int size_;
+  std::mutex mutex_;
+  bool is_interrupted_ = false;
+  std::shared_ptr<Store> store_;
+};
 
 SharedWorld create(std::optional<int> rank, int size, std::shared_ptr<Store> store,
                    const std::string& transport, const std::string& name, double timeout,
@@ -49,7 +76,10 @@ SharedWorld create(std::optional<int> rank, int size, std::shared_ptr<Store> sto
   options.profile = profile;
   options.timeline = timeline;
   if (rank && store == nullptr) throw std::invalid_argument("the store is None");
-  return make(rank, size, std::move(store), std::move(options));
+  Start start(rank, size, std::move(store), options);
+  std::optional<Communicator> made;
+  run_interruptibly([&] { made.emplace(start.run()); }, [&] { start.interrupt(); });
+  return std::make_shared<World>(*std::move(made));
 }
 
 // Makes a group. An interrupt aborts the job, as the other members cannot go on without this rank.
@@ -58,7 +88,7 @@ SharedWorld make_group(const SharedWorld& self,
   const auto communicator = self->held();
   std::optional<Communicator> made;
   run_interruptibly([&] { made = make_one(*communicator); },
-                    [&] { communicator->abort("interrupted by a signal"); });
+                    [&] { communicator->abort(kInterrupted); });
   return made ? std::make_shared<World>(*std::move(made)) : nullptr;
 }
 

@@ -46,7 +46,7 @@ nb::any send_receive(const SharedWorld& self, nb::handle data, int to, nb::handl
 }
 
 void interrupt_all(const std::shared_ptr<Communicator>& communicator) {
-  communicator->abort("interrupted by a signal");
+  communicator->abort(kInterrupted);
 }
 
 std::span<const std::byte> bytes_of(const nb::bytes& data) {

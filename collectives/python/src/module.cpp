@@ -32,4 +32,5 @@ NB_MODULE(_native, module) {
   bind_messages(world);
   bind_servers(module, world);
   bind_statistics(module, world);
+  bind_key_servers(module);
 }

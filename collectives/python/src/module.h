@@ -18,6 +18,7 @@ void bind_statistics(nb::module_& module, WorldClass& world);
 void bind_collectives(WorldClass& world);
 void bind_variable_counts(WorldClass& world);
 void bind_messages(WorldClass& world);
+void bind_key_servers(nb::module_& module);
 void bind_servers(nb::module_& module, WorldClass& world);
 
 }  // namespace kolo::python

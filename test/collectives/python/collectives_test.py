@@ -208,6 +208,37 @@ class Servers(Equal):
         run_ranks(3, body)
 
 
+    def test_key_servers_apply_the_gradients_of_all_workers(self):
+        plan = kolo.plan_keys([(0, [6])], [0], longest=4)
+
+        def body(world):
+            if world.rank == 0:
+                values = np.zeros(6, "float32")
+                counted = kolo.serve_keys(world, plan, values, descend)
+                self.assertEqual((counted["updates"], counted["gradients"]), (4, 8))
+                np.testing.assert_array_equal(values, -2 * (1 + 2) / 2)
+                return
+            client, values = kolo.KeyClient(world, plan), np.empty(6, "float32")
+            for iteration in range(2):
+                for key, (first, count, _) in enumerate(plan.keys):
+                    gradient = np.full(count, world.rank, "float32")
+                    client.push_pull(key, iteration, gradient, 1, values[first:first + count])
+                for key in range(len(plan.keys)):
+                    client.wait(key)
+                np.testing.assert_array_equal(values, -(iteration + 1) * (1 + 2) / 2)
+            self.assertEqual(client.next_iteration, 2)
+            with self.assertRaisesRegex(TypeError, "float32"):
+                client.push(0, 2, np.ones(4), 1)
+            client.finish()
+
+        def descend(update):
+            self.assertEqual((update.gradients, update.samples, update.worker), (2, 2, None))
+            update.values[:] -= update.gradient / update.samples
+
+        self.assertEqual([count for _, count, _ in plan.keys], [3, 3])
+        run_ranks(3, body)
+
+
 class Groups(unittest.TestCase):
     def test_groups_number_their_ranks_anew(self):
         def body(world):

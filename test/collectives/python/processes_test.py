@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import unittest
 from pathlib import Path
 
@@ -12,6 +13,17 @@ import kolo
 from ranks import PATIENCE_S, Processes
 
 EXAMPLE = Path(__file__).parents[3] / "collectives/python/examples/all_reduce.py"
+
+
+def wait_for_clients(port, count):
+    """Waits until so many connections to a port of this host exist."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        if sum(words[2].endswith(f":{port:04X}") and words[3] == "01" for words in lines) >= count:
+            return
+        time.sleep(0.01)
+    raise TimeoutError(f"no {count} clients of port {port}")
 
 
 class Example(unittest.TestCase):
@@ -86,6 +98,19 @@ kolo.init(rank=0, size=2, store=store)
             ranks.ranks[0].send_signal(signal.SIGINT)
             code, _, err = ranks.end(0)
             self.assertEqual(code, -signal.SIGINT, err)
+
+    def test_an_interrupt_of_the_start_under_a_launcher_ends_the_start_of_all_ranks(self):
+        with kolo.TcpStoreServer("127.0.0.1", 0, 3) as server:
+            start = f"""
+import os, sys, kolo
+os.environ.update(RANK=sys.argv[1], WORLD_SIZE="3", LOCAL_RANK="0", KOLO_STORE="tcp://127.0.0.1:{server.port}")
+kolo.init()
+"""
+            with Processes(2, "", start) as ranks:
+                wait_for_clients(server.port, 2)
+                ranks.ranks[0].send_signal(signal.SIGINT)
+                self.assertIn("KeyboardInterrupt", ranks.end(0)[2])
+                self.assertIn("rank 0: interrupted by a signal", ranks.end(1)[2])
 
 
 class Losses(unittest.TestCase):
