@@ -20,6 +20,7 @@ using Range = std::pair<std::size_t, std::vector<std::size_t>>;  // first elemen
 KeyPlan plan_of(const std::vector<Range>& given, const std::vector<int>& servers,
                 std::size_t longest) {
   std::vector<KeyRange> ranges;
+  ranges.reserve(given.size());
   for (const auto& [first, shares] : given) ranges.push_back({first, shares});
   return plan_keys(ranges, servers, longest);
 }

@@ -112,7 +112,8 @@ struct Server {
 }  // namespace
 
 void bind_stores(nb::module_& module) {
-  nb::class_<Store>(module, "Store", "A small table that the ranks of a job share, to meet.");
+  const nb::class_<Store> store(module, "Store",
+                                "A small table that the ranks of a job share, to meet.");
   module.def("open_file_store", open_file, "path"_a, "size"_a, "timeout"_a);
   module.def("connect_tcp_store", connect, "host"_a, "port"_a, "timeout"_a, "server"_a);
   module.def("make_local_store", make_local_store);

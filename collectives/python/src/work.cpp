@@ -62,6 +62,7 @@ std::optional<std::size_t> first_ended(const std::vector<PythonWork*>& works,
                                        std::optional<double> timeout) {
   const Deadline deadline = deadline_in(timeout);
   std::vector<Work> all;
+  all.reserve(works.size());
   for (const PythonWork* work : works) all.push_back(work->flight->work);
   for (;;) {
     std::optional<std::size_t> ended;

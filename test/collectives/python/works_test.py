@@ -129,20 +129,6 @@ class Callbacks(unittest.TestCase):
 
         run_ranks(2, body)
 
-    def test_the_program_goes_on_while_a_thread_waits(self):
-        gate, counted = threading.Event(), []
-
-        def body(world):
-            if world.rank == 0:
-                counted.append("rank 1 runs while rank 0 waits")
-            else:
-                gate.wait(20)
-            world.barrier()
-
-        threading.Thread(target=lambda: gate.set()).start()
-        run_ranks(2, body)
-        self.assertEqual(len(counted), 1)
-
 
 class Failures(unittest.TestCase):
     def test_a_mismatch_is_an_error_on_both_ranks(self):
