@@ -118,7 +118,11 @@ void World::release_ended() {
 }
 
 void World::keep(const std::shared_ptr<Flight>& flight) {
-  flight->work.when_done([has_ended = flight->has_ended](const Error*) { has_ended->store(true); });
+  {
+    const nb::gil_scoped_release no_gil;  // for the engine's lock
+    flight->work.when_done(
+        [has_ended = flight->has_ended](const Error*) { has_ended->store(true); });
+  }
   if (!flight->has_ended->load()) flights_.push_back(flight);
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -81,6 +82,14 @@ class World {
   std::size_t longest_ = 0;  // of flights_, until the ended ones are released
   std::shared_ptr<Communicator> communicator_;
 };
+
+// The result of a call that takes locks or time, without the GIL.
+template <typename Ask>
+auto ask(const std::shared_ptr<World>& world, Ask&& ask) {
+  const auto communicator = world->held();
+  const nb::gil_scoped_release no_gil;
+  return std::forward<Ask>(ask)(*communicator);
+}
 
 // Waits until the operation has ended, and throws its failure. Needs the GIL, and releases it.
 // Python's signals are handled ten times a second, so KeyboardInterrupt ends the wait. False: the

@@ -92,19 +92,8 @@ SharedWorld make_group(const SharedWorld& self,
   return made ? std::make_shared<World>(*std::move(made)) : nullptr;
 }
 
-// The result of a call that may block or take locks, without the GIL.
-template <typename Ask>
-auto ask(const SharedWorld& self, Ask ask) {
-  const auto communicator = self->held();
-  const nb::gil_scoped_release no_gil;
-  return ask(*communicator);
-}
-
 void abort(const SharedWorld& self, const std::string& reason) {
-  ask(self, [&](Communicator& world) {
-    world.abort(reason);
-    return 0;
-  });
+  ask(self, [&](Communicator& world) { world.abort(reason); });
 }
 
 nb::any failure(const SharedWorld& self) {

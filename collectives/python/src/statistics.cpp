@@ -42,7 +42,8 @@ nb::dict traffic(const ChannelStatistics& channel) {
 }
 
 nb::dict statistics(const SharedWorld& self) {
-  const CommunicatorStatistics counted = self->held()->statistics();
+  const CommunicatorStatistics counted =
+      ask(self, [](Communicator& world) { return world.statistics(); });
   nb::dict made;
   made["payload_bytes_sent"] = counted.payload_bytes_sent;
   made["payload_bytes_received"] = counted.payload_bytes_received;
@@ -53,7 +54,8 @@ nb::dict statistics(const SharedWorld& self) {
 }
 
 nb::dict peer_statistics(const SharedWorld& self, int peer) {
-  const PeerStatistics counted = self->held()->peer_statistics(peer);
+  const PeerStatistics counted =
+      ask(self, [&](Communicator& world) { return world.peer_statistics(peer); });
   nb::dict made = traffic(counted.channel);
   made["waits"] = counted.waits.waits;
   made["sleeps"] = counted.waits.sleeps;
@@ -65,7 +67,8 @@ nb::dict peer_statistics(const SharedWorld& self, int peer) {
 
 nb::list step_profile(const SharedWorld& self) {
   nb::list made;
-  for (const StepProfile& step : self->held()->step_profile()) {
+  const auto steps = ask(self, [](Communicator& world) { return world.step_profile(); });
+  for (const StepProfile& step : steps) {
     nb::dict row;
     row["kind"] = std::string(step.kind);
     row["steps"] = step.steps;
@@ -79,15 +82,21 @@ nb::list step_profile(const SharedWorld& self) {
 
 std::string algorithm(const SharedWorld& self, const std::string& collective, std::size_t bytes,
                       const std::string& dtype, ReduceOp op) {
-  return std::string(
-      self->held()->algorithm(collective_of(collective), bytes, element_type(dtype), op));
+  const Collective wanted = collective_of(collective);
+  const ElementType type = element_type(dtype);
+  return ask(self, [&](Communicator& world) {
+    return std::string(world.algorithm(wanted, bytes, type, op));
+  });
 }
 
 nb::dict predict(const SharedWorld& self, const std::string& collective, std::size_t bytes,
                  const std::string& dtype, ReduceOp op) {
+  const Collective wanted = collective_of(collective);
+  const ElementType type = element_type(dtype);
+  const auto candidates =
+      ask(self, [&](Communicator& world) { return world.predict(wanted, bytes, type, op); });
   nb::dict made;
-  for (const Prediction& one :
-       self->held()->predict(collective_of(collective), bytes, element_type(dtype), op)) {
+  for (const Prediction& one : candidates) {
     made[std::string(one.algorithm).c_str()] = one.time_us;
   }
   return made;
@@ -102,9 +111,7 @@ void bind_statistics(nb::module_& module, WorldClass& world) {
       .def("algorithm", algorithm)
       .def("predict", predict)
       .def("write_records", [](const SharedWorld& self) {
-        const auto communicator = self->held();
-        const nb::gil_scoped_release no_gil;
-        communicator->write_records();
+        ask(self, [](Communicator& one) { one.write_records(); });
       });
   module.def(
       "algorithm_names",

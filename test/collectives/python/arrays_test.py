@@ -90,10 +90,17 @@ class Arrays(unittest.TestCase):
         self.refuses(ValueError, "unknown collective 'sum'; expected one of all_reduce", kolo.algorithm_names, "sum")
         self.refuses(ValueError, "unknown element type 'float'; expected one of float32", kolo.Count, 1, "float")
         self.refuses(ValueError, "below 0", kolo.CallOptions, timeout=-1)
+        self.refuses(TypeError, "op: expected a kolo.ReduceOp or kolo.UserOp, not str", self.world.all_reduce, np.ones(3), "sum")
         wrong = kolo.CallOptions(algorithm="rong")
         self.refuses(ValueError, "rong", self.world.all_reduce, np.ones(3), call=wrong)
         self.refuses(ValueError, "unknown transport 'pigeon'", kolo.init, rank=0, size=1, store=kolo.LocalStore(),
                      transport="pigeon")
+
+    def test_counts_and_ranks_may_be_integers_of_numpy(self):
+        counts = np.array([3])
+        self.assertEqual(self.world.all_gather_v(np.ones(3), counts).shape, (3,))
+        self.world.broadcast(np.ones(3), np.int64(0))
+        self.assertEqual(self.world.all_to_all_v(np.ones(3), tuple(counts), counts).shape, (3,))
 
     def test_a_closed_communicator_says_so(self):
         self.world.close()

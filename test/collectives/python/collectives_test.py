@@ -126,6 +126,18 @@ class Moves(Equal):
 
         self.check(lambda world: list(body(world)))
 
+    def test_chunks_may_differ_in_length_by_one(self):
+        def body(world):
+            begin, count = kolo.chunk_begin(10, world.size, world.rank), kolo.chunk_count(10, world.size, world.rank)
+            all_of_them = np.arange(10.0) if world.rank == 0 else kolo.Count(10, "float64")
+            chunk = world.scatter(all_of_them, np.empty(count))
+            yield chunk, np.arange(begin, begin + count)
+            yield world.all_gather(chunk, out=np.empty(10)), np.arange(10)
+            gathered = world.gather(chunk, out=np.empty(10) if world.rank == 0 else kolo.Count(10, "float64"))
+            yield (gathered, np.arange(10)) if world.rank == 0 else (gathered is None, True)
+
+        self.check(lambda world: list(body(world)))
+
     def test_broadcast_and_scatters(self):
         def body(world):
             root = world.size - 1
@@ -196,10 +208,14 @@ class Servers(Equal):
 
         def body(world):
             if world.rank == 0:
+                seen = []
+                self.assertIsNone(world.push_pull(kolo.Count(10), plan, lambda first, sums: seen.append((first, len(sums)))))
+                self.assertEqual(seen, [(0, 10)])
                 held = world.push(kolo.Count(10), np.empty(10, "float32"), plan)
                 np.testing.assert_array_equal(held, input_of(1) + input_of(2))
                 world.pull(held + 1, kolo.Count(10), plan)
             else:
+                np.testing.assert_array_equal(world.push_pull(input_of(world.rank), plan), input_of(1) + input_of(2))
                 self.assertIsNone(world.push(input_of(world.rank), None, plan))
                 out = world.pull(None, np.empty(10, "float32"), plan)
                 np.testing.assert_array_equal(out, input_of(1) + input_of(2) + 1)
