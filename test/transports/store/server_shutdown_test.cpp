@@ -103,13 +103,13 @@ TEST_CASE("a rank that gets a failure in place of a hello reports the failure") 
   server.join();
 }
 
-TEST_CASE("a rank that connects after rank 0 has ended is told that the job may be over") {
+TEST_CASE("a rank that connects after rank 0 has ended is told where a failed job says why") {
   auto server = std::make_unique<TcpStoreServer>("127.0.0.1", 0);
   const std::uint16_t port = server->port();
   server.reset();
   CHECK_THROWS_WITH(connect_tcp_store("127.0.0.1", port, in_seconds(0.1), 0),
                     ContainsSubstring("start rank 0, which serves it") &&
-                        ContainsSubstring("over: see its last output"));
+                        ContainsSubstring("see its last output"));
 }
 
 TEST_CASE(
