@@ -1,0 +1,71 @@
+"""Builds kolo_torch: the backend "kolo" of torch.distributed, for the torch that is installed.
+
+LIBKOLO=PATH/libkolo.so uses that library; else this builds it with CMake. The package takes a copy of it.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import torch
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+SOURCES = sorted(str(path.relative_to(HERE)) for path in (HERE / "backend").glob("*.cpp"))
+
+
+def version():
+    return re.search(r"project\(\s*\w+\s+VERSION\s+([\d.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
+
+
+def torch_minor():
+    return ".".join(torch.__version__.split(".")[:2])
+
+
+class Build(BuildExtension):
+    """Puts libkolo.so beside the extension, and the version of torch that it was built for."""
+
+    def run(self):
+        library = self._library()
+        for extension in self.extensions:
+            extension.library_dirs.append(str(library.parent))
+        super().run()
+        package = (HERE if self.inplace else Path(self.build_lib)) / "kolo_torch"
+        package.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, package / "libkolo.so.0")
+        (package / "_built_for.py").write_text(f'TORCH = "{torch_minor()}"\nKOLO = "{version()}"\n')
+
+    def _library(self):
+        given = os.environ.get("LIBKOLO")
+        if given:
+            if not Path(given).is_file():
+                raise SystemExit(f"LIBKOLO={given}: there is no such file")
+            return Path(given).resolve()
+        folder = Path(self.build_temp).resolve() / "kolo"
+        subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DKOLO_BUILD_TESTS=OFF",
+                        "-DKOLO_BUILD_BENCH=OFF", "-DKOLO_BUILD_TRAIN=OFF"], check=True)
+        subprocess.run(["cmake", "--build", folder, "--target", "kolo_shared", "--parallel"], check=True)
+        return folder / "collectives/c/libkolo.so"
+
+
+def defines():
+    has_premul_sum = tuple(int(part) for part in torch_minor().split(".")) >= (2, 10)
+    return ["-DKOLO_TORCH_HAS_PREMUL_SUM"] if has_premul_sum else []
+
+
+setup(
+    name="kolo-torch",
+    version=version(),
+    description='The backend "kolo" of torch.distributed',
+    packages=["kolo_torch"],
+    ext_modules=[CppExtension("kolo_torch._backend", SOURCES, include_dirs=[str(ROOT)], libraries=["kolo"],
+                              extra_compile_args=["-std=c++20", "-O2", "-fvisibility=hidden", "-Wall", *defines()],
+                              extra_link_args=["-Wl,-rpath,$ORIGIN"])],
+    cmdclass={"build_ext": Build},
+    entry_points={"torch.distributed.backends": ["kolo = kolo_torch:register"]},
+    python_requires=">=3.9",
+)
