@@ -9,6 +9,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kBarrierTag = std::uint64_t{1} << 62;  // not a tag of a user
+constexpr const char* kBarrierTitle = "kolo:monitored_barrier";
 
 std::uint64_t user_tag(int tag) {
   TORCH_CHECK(tag >= 0, "a tag is not negative, got ", tag);
@@ -82,7 +83,7 @@ void KoloBackend::follow_barrier(std::uint64_t tag, Milliseconds timeout) {
   try {
     const auto deadline = Clock::now() + timeout;
     send_to(message, 0, tag, timeout)->wait();
-    receive(message, 0, tag, nullptr, left_until(deadline))->wait();
+    receive(message, 0, tag, kBarrierTitle, left_until(deadline))->wait();
   } catch (const std::exception& error) {
     C10_THROW_ERROR(DistBackendError,
                     c10::str("[kolo] Rank ", rank_,
@@ -99,7 +100,7 @@ void KoloBackend::collect_barrier(std::uint64_t tag, Milliseconds timeout, bool 
   Tensors message{empty_message()};
   std::vector<c10::intrusive_ptr<ReceiveWork>> works;
   for (int rank = 1; rank < size_; ++rank)
-    works.push_back(receive(message, rank, tag, nullptr, timeout));
+    works.push_back(receive(message, rank, tag, kBarrierTitle, timeout));
   std::string missing;
   int count = 0;
   std::string reason;
