@@ -28,6 +28,8 @@ GATES = (
     (r'BACKEND == "gloo"', 'BACKEND in ("gloo", "kolo")'),
     (r'require_backend_is_available\(\{"gloo"\}\)', 'require_backend_is_available({"gloo", "kolo"})'),
     (r"(PROFILING_SUPPORTED_BACKENDS = \[\n)", r'\1    "kolo",\n'),
+    # torch names each backend that it does not know "custom" there.
+    (r'(ddp_logging_data.get\("backend_name"\), dist.get_backend\(group_id\))', r'\1.replace("kolo", "custom")'),
 )
 
 

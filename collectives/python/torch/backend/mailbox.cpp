@@ -72,6 +72,11 @@ void ReceiveWork::cancel() {
   if (const auto mailbox = mailbox_.lock()) mailbox->cancel(*this);
 }
 
+std::string ReceiveWork::describe() const {
+  return from_ == kAnyRank ? c10::str("no message from any rank with tag ", tag_)
+                           : c10::str("no message from rank ", from_, " with tag ", tag_);
+}
+
 Mailbox::Mailbox(std::shared_ptr<const Group> group,
                  std::shared_ptr<kolo_communicator> communicator,
                  c10::intrusive_ptr<c10d::Store> store)

@@ -42,6 +42,7 @@ class ReceiveWork : public KoloWork {
  protected:
   void help(std::optional<std::chrono::steady_clock::time_point> deadline) override;
   void cancel() override;
+  std::string describe() const override;
 
  private:
   friend class Mailbox;

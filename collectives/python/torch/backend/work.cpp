@@ -200,7 +200,7 @@ bool KoloWork::wait(Milliseconds timeout) {
   } else if (!cv_.wait_until(lock, *deadline, [&] { return completed_; })) {
     lock.unlock();
     cancel();
-    const std::string text = c10::str("no end after ", timeout.count(), " ms");
+    const std::string text = c10::str(describe(), " after ", timeout.count(), " ms");
     std::rethrow_exception(exception_of(group_->name, title_, KOLO_ERROR_DEADLINE, text));
   }
   if (exception_) std::rethrow_exception(exception_);

@@ -97,6 +97,8 @@ class KoloWork : public c10d::Work {
   virtual void help(std::optional<std::chrono::steady_clock::time_point> deadline);
   // Called when a wait has passed its timeout.
   virtual void cancel() {}
+  // For messages: what the wait was for.
+  virtual std::string describe() const { return "no end"; }
   // Ends the work: with `exception`, or with success.
   void end(std::exception_ptr exception);
   bool is_ended();
