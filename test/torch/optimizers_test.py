@@ -1,0 +1,147 @@
+"""Training by the optimizers and wrappers of PyTorch and by Horovod's calls, over the backend kolo."""
+
+import unittest
+
+import ranks
+import torch
+import torch.distributed as dist
+import torch.nn.functional as functional
+from torch import nn
+
+ITERATIONS = 10
+
+
+def net():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(10, 20), nn.ReLU(), nn.Linear(20, 1))
+
+
+def train(model, optimizer, rank, size):
+    """Each rank has its part of the same 12 samples; the average of the gradients is that of all."""
+    generator = torch.Generator().manual_seed(2)
+    losses = []
+    for _ in range(ITERATIONS):
+        samples = torch.randn(12, 10, generator=generator)
+        mine = samples.chunk(size)[rank]
+        optimizer.zero_grad()
+        loss = (model(mine) - mine.sum(1, keepdim=True)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+def state_of(model):
+    return torch.cat([value.flatten() for value in model.state_dict().values()])
+
+
+def alone():
+    model = net()
+    train(model, torch.optim.Adam(model.parameters(), 0.01), 0, 1)
+    return state_of(model)
+
+
+def with_zero(rank, size):
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    model = nn.parallel.DistributedDataParallel(net())
+    train(model, ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01), rank, size)
+    return state_of(model)
+
+
+def with_fsdp(rank, size):
+    from torch.distributed.fsdp import fully_shard
+
+    model = net()
+    mesh = dist.init_device_mesh("cpu", (size,))
+    fully_shard(model, mesh=mesh)
+    train(model, torch.optim.Adam(model.parameters(), 0.01), rank, size)
+    return torch.cat([value.full_tensor().flatten() for value in model.state_dict().values()])
+
+
+def with_horovod(rank, size):
+    import kolo_torch.horovod as hvd
+
+    hvd.init()
+    assert (hvd.rank(), hvd.size()) == (rank, size)
+    model = net()
+    if rank > 0:
+        nn.init.zeros_(model[0].weight)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    train(model, optimizer, rank, size)
+    assert hvd.allreduce(torch.tensor([float(rank)])).item() == (size - 1) / 2
+    assert hvd.allgather(torch.full((rank + 1, 2), float(rank))).shape == (size * (size + 1) // 2, 2)
+    return state_of(model)
+
+
+class MnistNet(nn.Module):
+    """The net of Horovod's MNIST tutorial (examples/pytorch/pytorch_mnist.py)."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 10, kernel_size=5)
+        self.conv2 = nn.Conv2d(10, 20, kernel_size=5)
+        self.fc1 = nn.Linear(320, 50)
+        self.fc2 = nn.Linear(50, 10)
+
+    def forward(self, x):
+        x = functional.relu(functional.max_pool2d(self.conv1(x), 2))
+        x = functional.relu(functional.max_pool2d(self.conv2(x), 2))
+        return functional.log_softmax(self.fc2(functional.relu(self.fc1(x.view(-1, 320)))), dim=1)
+
+
+def tutorial(rank, size):
+    """The tutorial's script, on pictures of bars in place of digits."""
+    import kolo_torch.horovod as hvd
+
+    hvd.init()
+    torch.manual_seed(42)
+    pictures = 0.1 * torch.randn(240, 1, 28, 28)
+    labels = torch.arange(240) % 10
+    for index, label in enumerate(labels):
+        pictures[index, 0, 2 * label + 4:2 * label + 6] += 1
+    dataset = torch.utils.data.TensorDataset(pictures, labels)
+    sampler = torch.utils.data.distributed.DistributedSampler(dataset, num_replicas=hvd.size(), rank=hvd.rank())
+    loader = torch.utils.data.DataLoader(dataset, batch_size=12, sampler=sampler)
+    model = MnistNet()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.02 * hvd.size(), momentum=0.5)
+    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    for epoch in range(6):
+        sampler.set_epoch(epoch)
+        for data, target in loader:
+            optimizer.zero_grad()
+            functional.nll_loss(model(data), target).backward()
+            optimizer.step()
+    correct = (model(pictures).argmax(1) == labels).float().mean()
+    return hvd.allreduce(correct, name="accuracy").item(), state_of(model)
+
+
+class Optimizers(unittest.TestCase):
+    def compare(self, function):
+        expected = alone()
+        for state in ranks.run(function, 2):
+            torch.testing.assert_close(state, expected, rtol=1e-4, atol=1e-5)
+
+    def test_zero_redundancy_optimizer_trains_as_one_process(self):
+        self.compare(with_zero)
+
+    def test_fsdp_on_the_cpu_trains_as_one_process(self):
+        self.compare(with_fsdp)
+
+    def test_distributed_optimizer_of_horovod_trains_as_one_process(self):
+        self.compare(with_horovod)
+
+    def test_mnist_tutorial_of_horovod_learns(self):
+        (accuracy, one), (same_accuracy, other) = ranks.run(tutorial, 2)
+        self.assertEqual(accuracy, same_accuracy)
+        self.assertGreater(accuracy, 0.9)
+        self.assertTrue(torch.equal(one, other))
+
+
+if __name__ == "__main__":
+    unittest.main()
