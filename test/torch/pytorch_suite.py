@@ -10,6 +10,7 @@ tests passed with kolo than with gloo.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -50,16 +51,22 @@ def reasons(results):
                                         for reason in every])
 
 
+def error_of(text):
+    """The last line of a traceback that names an exception."""
+    lines = [line.strip() for line in text.splitlines() if re.match(r"\s*[\w.]*(Error|Exception): ", line)]
+    return lines[-1] if lines else text.strip().splitlines()[-1]
+
+
 def differences(results):
     names = sorted(set().union(*results.values()))
     rows = []
     for name in names:
         outcomes = [tests.get(name, {}).get("outcome", "none") for tests in results.values()]
         if len(set(outcomes)) > 1 or "failed" in outcomes:
-            last = [row["reason"].strip().splitlines()[-1] for tests in results.values()
+            last = [error_of(row["reason"]) for tests in results.values()
                     if (row := tests.get(name)) and row["outcome"] == "failed"]
             rows.append([name, *outcomes, "; ".join(last).replace("|", "/")[:160]])
-    return table(["test", *results, "last line"], rows) if rows else "No test has another outcome, and none failed.\n"
+    return table(["test", *results, "error"], rows) if rows else "No test has another outcome, and none failed.\n"
 
 
 def main():

@@ -3,7 +3,8 @@
 Usage, by pytorch_suite.py:  BACKEND=kolo WORLD_SIZE=3 suite_of_torch.py RESULTS.jsonl [PATTERN]...
 
 Many tests run for backends of certain names only, and others look names up in tables. Where "gloo" is named there, "kolo"
-is added: what gloo can do is tested. The ranks of a test are forked, as their start by spawn takes most of the time.
+is added: what gloo can do is tested. Tests of all-to-all on the CPU, which name MPI alone, are opened for both. The ranks of
+a test are forked, as their start by spawn takes most of the time.
 """
 
 import fnmatch
@@ -33,36 +34,41 @@ GATES = (
 )
 
 
+FOR_BOTH = ((r'BACKEND != "mpi", ("Only MPI supports (CPU )?all_to_all)', r'BACKEND not in ("mpi", "gloo", "kolo"), \1'),)
+
+
 def gated_source():
     """Source of the tests with kolo beside gloo, and the number of places that were changed."""
     source = Path(importlib.util.find_spec(NAME).origin).read_text()
     changed = 0
-    for pattern, text in GATES:
+    for pattern, text in FOR_BOTH + (GATES if BACKEND == "kolo" else ()):
         source, count = re.subn(pattern, text, source)
         changed += count
     return source, changed
 
 
-def load_tests_for_kolo():
+def register_kolo():
     import kolo_torch  # noqa: F401
 
     for feature in common_distributed.DistTestCases.backend_feature.values():
         if "gloo" in feature:
             feature.add("kolo")
     common_distributed.DistTestCases.backend_feature["plugin"].add("kolo")
+
+
+def load_tests():
     source, changed = gated_source()
     spec = importlib.util.find_spec(NAME)
     module = importlib.util.module_from_spec(spec)
     sys.modules[NAME] = module
     exec(compile(source, spec.origin, "exec"), module.__dict__)
-    print(f"{changed} places of the tests name kolo beside gloo", flush=True)
+    print(f"{changed} places of the tests are changed", flush=True)
     return module
 
 
 if BACKEND == "kolo":
-    tests = load_tests_for_kolo()
-else:
-    tests = importlib.import_module(NAME)
+    register_kolo()
+tests = load_tests()
 
 
 class TestOfBackend(tests.TestDistBackend, tests.DistributedTest._DistTestBase):

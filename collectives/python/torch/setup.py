@@ -63,7 +63,7 @@ setup(
     description='The backend "kolo" of torch.distributed',
     packages=["kolo_torch"],
     ext_modules=[CppExtension("kolo_torch._backend", SOURCES, include_dirs=[str(ROOT)], libraries=["kolo"],
-                              extra_compile_args=["-std=c++20", "-O2", "-fvisibility=hidden", "-Wall", *defines()],
+                              extra_compile_args=["-std=c++20", "-O2", "-g0", "-fvisibility=hidden", "-Wall", *defines()],
                               extra_link_args=["-Wl,-rpath,$ORIGIN"])],
     cmdclass={"build_ext": Build},
     entry_points={"torch.distributed.backends": ["kolo = kolo_torch:register"]},
