@@ -81,6 +81,20 @@ def end_without_destroy(rank, size):
     return dist.get_rank()
 
 
+def fork_a_worker(rank, size):
+    dist.all_reduce(torch.ones(4))
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writes, text_of(lambda: dist.all_reduce(torch.ones(4))).encode())
+        dist.destroy_process_group()
+        os._exit(0)
+    os.waitpid(child, 0)
+    data = torch.ones(4)
+    dist.all_reduce(data)
+    return os.read(reads, 1000).decode(), data.tolist()
+
+
 def leave_while_any_is_awaited(rank, size):
     if rank == 2:
         return 0
@@ -125,6 +139,11 @@ class Failures(unittest.TestCase):
 
     def test_a_program_may_end_without_destroy_process_group(self):
         self.assertEqual(ranks.run(end_without_destroy, 2), [0, 1])
+
+    def test_a_forked_process_neither_uses_nor_ends_the_group(self):
+        for text, data in ranks.run(fork_a_worker, 2):
+            self.assertIn("process", text)
+            self.assertEqual(data, [2.0] * 4)
 
     def test_a_rank_may_leave_while_another_receives_from_any(self):
         self.assertEqual(ranks.run(leave_while_any_is_awaited, 3)[0], [5.0] * 4)

@@ -1,6 +1,7 @@
 #include "collectives/python/torch/backend/backend.h"
 
 #include <Python.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -51,6 +52,7 @@ void Issuer::set_scale(double scale) {
 KoloBackend::KoloBackend(const StoreHandle& store, int rank, int size, Milliseconds timeout,
                          const std::string& name)
     : Backend(rank, size),
+      process_(getpid()),
       timeout_ms_(timeout.count()),
       usual_timeout_ms_(std::max<std::int64_t>(timeout.count(), 1)),
       options_(c10::make_intrusive<Options>("kolo", timeout)) {
@@ -138,7 +140,7 @@ void KoloBackend::shutdown() {
     mailbox = std::exchange(mailbox_, nullptr);
     is_aborted = is_aborted_;
   }
-  if (!communicator) return;
+  if (!communicator || getpid() != process_) return;
   const WithoutPython released;
   if (!is_aborted) group_->in_flight->wait_until_none(Milliseconds(timeout_ms_));
   if (mailbox) mailbox->leave();

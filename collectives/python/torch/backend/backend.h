@@ -138,6 +138,7 @@ class KoloBackend : public c10d::Backend {
   void collect_barrier(std::uint64_t tag, Milliseconds timeout, bool wait_all_ranks);
   void follow_barrier(std::uint64_t tag, Milliseconds timeout);
 
+  const int process_;  // a process that is forked from it leaves everything as it is
   const std::shared_ptr<Group> group_ = std::make_shared<Group>();
   std::atomic<std::int64_t> timeout_ms_;
   std::int64_t usual_timeout_ms_;  // kolo's own default for the group
