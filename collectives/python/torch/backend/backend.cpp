@@ -1,7 +1,6 @@
 #include "collectives/python/torch/backend/backend.h"
 
 #include <Python.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
