@@ -87,7 +87,7 @@ def fork_a_worker(rank, size):
     child = os.fork()
     if child == 0:
         os.write(writes, text_of(lambda: dist.all_reduce(torch.ones(4))).encode())
-        dist.destroy_process_group()
+        backend().shutdown()  # destroy_process_group() would remove the file of torch's store
         os._exit(0)
     os.waitpid(child, 0)
     data = torch.ones(4)

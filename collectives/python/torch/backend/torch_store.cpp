@@ -66,6 +66,7 @@ void free(void* context) {
 kolo_job_store* open_torch_store(const c10::intrusive_ptr<c10d::Store>& store) {
   auto connection = std::make_unique<Connection>();
   connection->store = store->clone();
+  connection->store->setTimeout(std::chrono::seconds(3));  // of a store that has ended already
   kolo_store_functions functions{};
   functions.size = sizeof functions;
   functions.set = set;
