@@ -3,6 +3,7 @@
 
 import array
 import ctypes
+import importlib
 import importlib.util
 import unittest
 
@@ -95,6 +96,11 @@ class Arrays(unittest.TestCase):
         self.refuses(ValueError, "rong", self.world.all_reduce, np.ones(3), call=wrong)
         self.refuses(ValueError, "unknown transport 'pigeon'", kolo.init, rank=0, size=1, store=kolo.LocalStore(),
                      transport="pigeon")
+
+    @unittest.skipIf(importlib.util.find_spec("kolo_torch"), "kolo_torch is installed")
+    def test_a_missing_backend_of_torch_is_reported_with_its_command(self):
+        with self.assertRaisesRegex(ImportError, "pip install .* collectives/python/torch"):
+            importlib.import_module("kolo.torch")
 
     def test_counts_and_ranks_may_be_integers_of_numpy(self):
         counts = np.array([3])
