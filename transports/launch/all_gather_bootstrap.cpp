@@ -2,8 +2,8 @@
 //
 // The exchanged record has a fixed length. Rank 0's text is the store's address, or an error.
 #include <fmt/format.h>
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <exception>
 #include <utility>
 #include <vector>
@@ -43,7 +43,7 @@ Served serve(int size) {
 
 Record record_of(std::string_view text) {
   Record record{};
-  std::memcpy(record.data(), text.data(), std::min(text.size(), record.size() - 1));
+  std::ranges::copy(text.substr(0, record.size() - 1), record.begin());
   return record;
 }
 
