@@ -93,7 +93,7 @@ template <typename Struct>
 Struct fields_of(const Struct* given, const char* name) {
   Struct fields{};
   if (given == nullptr) return fields;
-  if (given->size < sizeof(std::size_t)) {
+  if (given->size < sizeof(std::size_t) || given->size % sizeof(std::size_t) != 0) {
     refuse(std::string(name) + ".size is not set: begin with `" + name + " x = {sizeof x};`");
   }
   std::memcpy(static_cast<void*>(&fields), given, std::min(given->size, sizeof(Struct)));
@@ -160,6 +160,8 @@ struct Elements {
 
 // One call of an operation: its communicator and options, and the place for its work handle.
 class Call {
+  kolo_work** place_;  // first: it is cleared even if the other arguments are refused
+
  public:
   // `work` null: the call returns when the operation is done.
   Call(kolo_communicator* communicator, const kolo_call* call, kolo_op op, kolo_work** work);
@@ -171,7 +173,6 @@ class Call {
   void set_work(Work work);
 
  private:
-  kolo_work** place_;
   std::unique_ptr<kolo_work> made_;  // made before the operation is issued, as memory may run out
 };
 

@@ -23,7 +23,8 @@
  * Lifetime. A function that creates a handle names the function that frees it. Null may be freed.
  * Arguments must live until the call returns, unless a function says more. The memory of an
  * operation must live until the operation is done. After kolo_free(), a kolo_work may only be
- * waited for, tested and freed.
+ * waited for, tested and freed. Do not free a communicator while one of its functions runs, in any
+ * thread: kolo_abort() ends such a call.
  *
  * Counts are in elements, never in bytes. In operations with chunks, `count` is the length of
  * `all`, and the chunk of rank r has kolo_chunk_count(count, size, r) elements. To work in place,
@@ -31,7 +32,7 @@
  * overlaps are not allowed.
  *
  * fork(): a communicator belongs to the process that made it. In a child process its functions
- * return KOLO_ERROR_INVALID_ARGUMENT, and kolo_free() does not touch the parent's job.
+ * and works return KOLO_ERROR_INVALID_ARGUMENT, and kolo_free() does not touch the parent's job.
  *
  * Versions. A struct that a caller fills in begins with its `size` in bytes. Later versions add
  * fields at the end only, and read missing fields as 0. Set `size`, and all other fields to 0:

@@ -26,15 +26,20 @@ CallOptions call_options(const kolo_call* call, kolo_op op) {
   return options;
 }
 
+// For the case of a failure, the caller's work handle is null.
+kolo_work** cleared(kolo_work** work) {
+  if (work != nullptr) *work = nullptr;
+  return work;
+}
+
 }  // namespace
 
 Call::Call(kolo_communicator* communicator, const kolo_call* call, kolo_op op, kolo_work** work)
-    : world(held(communicator)), options(call_options(call, op)), place_(work) {
+    : place_(cleared(work)), world(held(communicator)), options(call_options(call, op)) {
   if (place_ == nullptr) {
     if (options.is_persistent) refuse("a persistent operation needs a work handle: `work` is null");
     return;
   }
-  *place_ = nullptr;
   made_ = std::make_unique<kolo_work>();
   made_->last = communicator->last;
 }
@@ -445,6 +450,7 @@ kolo_result kolo_server_share(const kolo_server_plan* plan, int rank, int size, 
   return guarded(nullptr, [&] {
     if (share_begin == nullptr || share_count == nullptr)
       refuse("`share_begin` or `share_count` is null; the result is stored there");
+    if (rank < 0 || rank >= size) refuse("the rank is not one of the `size` ranks");
     const ServerShare share = share_of(server_plan(plan), rank, size, count);
     *share_begin = share.begin;
     *share_count = share.count;

@@ -43,6 +43,8 @@ std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
   return std::min<std::chrono::milliseconds>(timeout, kCentury);
 }
 
+constexpr std::size_t kLongestName = 256;
+
 }  // namespace
 
 CommunicatorOptions validated_options(CommunicatorOptions options) {
@@ -52,6 +54,9 @@ CommunicatorOptions validated_options(CommunicatorOptions options) {
   check(options.reproducibility <= Reproducibility::kInvariant,
         fmt::format("{} is not a mode of reproducibility",
                     static_cast<int>(options.reproducibility)));
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  check(options.name.size() <= kLongestName && !std::ranges::any_of(options.name, is_control),
+        "the name of a communicator has at most 256 characters, and no control characters");
   options.timeout = bounded(options.timeout);
   return options;
 }

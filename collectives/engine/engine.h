@@ -34,6 +34,7 @@
 #include "collectives/communicator.h"
 #include "collectives/engine/call_cache.h"
 #include "collectives/engine/checked_call.h"
+#include "collectives/engine/fork_generation.h"
 #include "collectives/engine/group_calls.h"
 #include "collectives/engine/job_failure.h"
 #include "collectives/engine/operation.h"
@@ -63,6 +64,9 @@ class Engine {
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
+
+  // False in a child made by fork(): the child must not use the communicator.
+  bool is_in_creating_process() const { return fork_generation() == made_in_; }
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -273,6 +277,7 @@ class Engine {
   void finish_closing() noexcept;
   void leave() noexcept;
 
+  const std::uint64_t made_in_ = fork_generation();
   const int rank_;
   const int size_;
   CommunicatorOptions options_;  // constant after construction

@@ -53,6 +53,10 @@ std::string exchanged(int rank, int size, const AllGather& all_gather, std::stri
   all_gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
   all.front().back() = '\0';
   std::string first = all.front().data();
+  if (!std::ranges::all_of(first, [](char c) { return c >= ' ' && c <= '~'; })) {
+    throw Error(ErrorCode::kProtocol, 0,
+                "the all-gather of the bootstrap delivered other bytes than rank 0's");
+  }
   if (first.empty()) {
     throw std::invalid_argument(
         "the all-gather of the bootstrap did not deliver rank 0's bytes: `all` must receive the "

@@ -27,6 +27,9 @@ constexpr std::chrono::microseconds kLongestPause{10'000};
 // Pause between two questions of failure(): each may cost a round trip over the network.
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 
+// How long these questions may fail before the job fails.
+constexpr std::chrono::seconds kToleratedSilence{3};
+
 constexpr std::string_view kFailures = "kolo.failures";
 constexpr std::string_view kFailure = "kolo.failure";
 
@@ -111,10 +114,7 @@ class KeyValueStore final : public Store {
   std::optional<std::string> failure() override {
     const std::lock_guard lock(mutex_);
     if (!refusal_.empty()) return refusal_;
-    if (!failure_ && Clock::now() >= next_look_) {
-      failure_ = functions_.get(kFailure);
-      next_look_ = Clock::now() + kBetweenLooks;
-    }
+    if (!failure_ && Clock::now() >= next_look_) look();
     return failure_;
   }
 
@@ -134,6 +134,18 @@ class KeyValueStore final : public Store {
   };
 
   // --- these need the lock ---
+
+  // One question that fails is no failure of the job: the caller's service may be busy.
+  void look() {
+    try {
+      failure_ = functions_.get(kFailure);
+      silent_since_.reset();
+    } catch (const std::exception&) {
+      if (!silent_since_) silent_since_ = Clock::now();
+      if (Clock::now() - *silent_since_ > kToleratedSilence) throw;
+    }
+    next_look_ = Clock::now() + kBetweenLooks;
+  }
 
   void leave_last() {
     const Joined last = std::move(joined_.back());
@@ -199,6 +211,7 @@ class KeyValueStore final : public Store {
   std::string refusal_;  // why the job has refused this process, and goes on without it
   std::optional<std::string> failure_;
   Clock::time_point next_look_{};
+  std::optional<Clock::time_point> silent_since_;
   std::mutex used_mutex_;
   std::set<std::string, std::less<>> used_;
 };

@@ -180,6 +180,14 @@ TEST_CASE("C interface: mistakes are results with a text, and harm no later call
           refused(
               kolo_all_reduce(world, &value, &value, 1, KOLO_FLOAT32, KOLO_SUM, &no_size, nullptr),
               "kolo_call.size is not set: begin with `kolo_call x = {sizeof x};`");
+          kolo_call cut = {};
+          cut.size = offsetof(kolo_call, algorithm) + 4;
+          refused(kolo_barrier(world, &cut, nullptr),
+                  "kolo_call.size is not set: begin with `kolo_call x = {sizeof x};`");
+          kolo_work* work = reinterpret_cast<kolo_work*>(world);
+          refused(kolo_barrier(world, &cut, &work),
+                  "kolo_call.size is not set: begin with `kolo_call x = {sizeof x};`");
+          expect(work == nullptr, "the work handle of a refused call is not null");
           refused(kolo_all_gather_v(world, &value, &value, nullptr, KOLO_FLOAT32, nullptr, nullptr),
                   "the list of counts is null: it needs an entry for each rank");
           refused(kolo_abort_for(world, KOLO_OK, 0, "none"),
@@ -213,6 +221,28 @@ TEST_CASE("C interface: a failure of one rank reaches all, with the rank that ca
                  failure.text);
           expect(kolo_check(world) == KOLO_ERROR_SYSTEM, "kolo_check knows of no failure");
         }) == none(3));
+}
+
+TEST_CASE("C interface: a question of the store that fails once does not fail the job") {
+  static std::atomic<int> questions;
+  Table table;
+  CHECK(run_c_threads(2, [&](int rank) {
+          auto functions = functions_of(table);
+          functions.get = [](void* context, const char* key, int* found, auto* take, void* taker) {
+            if (std::strcmp(key, "kolo.failure") == 0 && questions++ % 2 == 0) return 1;
+            return get_value(context, key, found, take, taker);
+          };
+          kolo_job_store* store = nullptr;
+          expect_ok(kolo_store_from_functions(&functions, &store));
+          kolo_communicator* world = nullptr;
+          const kolo_result made = kolo_create(nullptr, rank, 2, store, &world);
+          kolo_store_free(store);
+          expect_ok(made, "kolo_create");
+          sum_ranks(world);
+          expect_ok(kolo_check(world), "kolo_check");
+          kolo_free(world);
+        }) == none(2));
+  CHECK(questions > 0);
 }
 
 TEST_CASE("C interface: a failing function of the caller fails its operation on all ranks") {

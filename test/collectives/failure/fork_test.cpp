@@ -1,12 +1,16 @@
 // A child of fork() has its parent's communicators in memory. It must neither use nor end them.
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
@@ -29,6 +33,19 @@ int use_and_end(std::optional<Communicator>& world) {
   }
   world.reset();
   return code;
+}
+
+// The exit code of a child that uses its parent's operation in flight.
+int use_work(Work work) {
+  for (const auto& use : std::initializer_list<std::function<void()>>{
+           [&] { work.test(); }, [&] { work.wait(); }, [&] { work.when_done([](const Error*) {}); },
+           [&] {
+             wait_any({&work, 1});
+           }}) {
+    const RankOutcome outcome = outcome_of(use);
+    if (!outcome.is_bug || outcome.text.find("fork()") == std::string::npos) return 1;
+  }
+  return kRefused;
 }
 
 // The exit code of a process that comes as a rank that is there already.
@@ -75,6 +92,24 @@ TEST_CASE("a child of fork() neither uses nor ends its parent's communicator") {
     world->barrier();
   });
   for (const RankOutcome& outcome : outcomes) CHECK(outcome.text.empty());
+}
+
+TEST_CASE("a child of fork() does not drive an operation that its parent has in flight") {
+  const std::string transport = GENERATE("inproc", "shm", "tcp");
+  INFO(transport);
+  run_ranks(2, transport, [](Communicator& world) {
+    std::vector<int> data(100'000, world.rank() + 1);
+    Work sum;
+    if (world.rank() == 0) {
+      sum = world.all_reduce_async(data);
+      const int code = exit_code_of_child([&] { return use_work(sum); });
+      expect(code == kRefused, "the child ended with " + std::to_string(code));
+    } else {
+      sum = world.all_reduce_async(data);
+    }
+    sum.wait();
+    expect(std::ranges::count(data, 3) == std::ssize(data), "another sum");
+  });
 }
 
 TEST_CASE("a second process with a rank of a running job gets an error, and the job goes on") {
