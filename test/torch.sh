@@ -1,4 +1,4 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # Tests of the backend "kolo" of torch.distributed, with a torch that is installed.
 #
 #   test/torch.sh PYTHON [quick|suite|all]
@@ -7,18 +7,18 @@
 # .ci/run, as such an environment takes 5.6 GB. The package is built into build/torch of the tree; nothing is installed.
 #   quick  results beside gloo's, failures, optimizers and Horovod's interface
 #   suite  PyTorch's own tests with kolo and gloo, as a table in build/torch_suite.md
-set -euo pipefail
+set -eu
 
-if [[ $# -lt 1 || ! -x $1 ]]; then
+if [ $# -lt 1 ] || [ ! -x "$1" ]; then
   echo "usage: test/torch.sh PYTHON [quick|suite|all]: give the interpreter of an environment with torch" >&2
   exit 2
 fi
 python=$1
 what=${2:-all}
-if [[ ! $what =~ ^(quick|suite|all)$ ]]; then
-  echo "test/torch.sh: '$what' is not a part: expected one of quick, suite, all" >&2
-  exit 2
-fi
+case "$what" in
+  quick | suite | all) ;;
+  *) echo "test/torch.sh: '$what' is not a part: expected one of quick, suite, all" >&2; exit 2 ;;
+esac
 root=$(cd "$(dirname "$0")/.." && pwd)
 for module in torch numpy expecttest; do
   "$python" -c "import $module" 2>/dev/null || { echo "test/torch.sh: $python has no $module" >&2; exit 2; }
@@ -29,11 +29,12 @@ rm -rf "$root/build/torch"
   "$root/collectives/python/torch"
 export PYTHONPATH="$root/build/torch" OMP_NUM_THREADS=1
 
-if [[ $what != suite ]]; then
+if [ "$what" != suite ]; then
   for test in "$root"/test/torch/*_test.py; do
     "$python" -W ignore "$test"
   done
 fi
-if [[ $what != quick ]]; then
-  "$python" "$root/test/torch/pytorch_suite.py" --rows "$root/build/torch_suite" | tee "$root/build/torch_suite.md"
+if [ "$what" != quick ]; then
+  "$python" "$root/test/torch/pytorch_suite.py" --rows "$root/build/torch_suite" >"$root/build/torch_suite.md"
+  cat "$root/build/torch_suite.md"
 fi
