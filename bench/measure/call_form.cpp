@@ -57,6 +57,8 @@ std::string_view to_string(CallForm form) {
       return "async";
     case CallForm::kPersistent:
       return "persistent";
+    case CallForm::kEventLoop:
+      return "event-loop";
     case CallForm::kCaptured:
       return "captured";
   }

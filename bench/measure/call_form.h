@@ -3,6 +3,9 @@
 //   blocking     all_reduce(...)
 //   async        all_reduce_async(...), then wait()
 //   persistent   planned once; then start() and wait(), many times
+//   event-loop   all_reduce_async(...), then poll() of the communicator's descriptor and
+//   progress(),
+//                until the operation is done
 //   captured     enqueued once on a stream that is captured into a graph, which is launched many
 //                times (device/captured_graph.h)
 #pragma once
@@ -19,7 +22,7 @@ std::string_view to_string(CallForm form);
 
 // The values of --form.
 inline constexpr CallForm kCallForms[] = {CallForm::kBlocking, CallForm::kAsync,
-                                          CallForm::kPersistent};
+                                          CallForm::kPersistent, CallForm::kEventLoop};
 
 // The servers of a push or a pull.
 ServerPlan server_plan(const Problem& problem);

@@ -1,4 +1,5 @@
 // kolo as one of the measured libraries.
+#include <poll.h>
 #include <utility>
 
 #include "bench/device/memory.h"
@@ -41,7 +42,9 @@ class Kolo : public Library {
   void run(const Problem& problem, const void* in, void* out) override {
     if (form_ == CallForm::kBlocking) return run_blocking(problem, in, out);
     if (given_.is_valid()) given_.wait();
+    if (form_ == CallForm::kEventLoop) communicator_->descriptor();
     given_ = caller_.begin(problem, in, out);
+    if (form_ == CallForm::kEventLoop) poll_until_idle();
     if (!enqueues()) std::exchange(given_, {}).wait();
   }
 
@@ -51,6 +54,11 @@ class Kolo : public Library {
     call.algorithm = algorithm;
     if (device != nullptr) call.stream = DeviceStream{device->stream()};
     return call;
+  }
+
+  void poll_until_idle() {
+    pollfd watched{communicator_->descriptor(), POLLIN, 0};
+    while (communicator_->progress()) ::poll(&watched, 1, -1);
   }
 
   void run_blocking(const Problem& problem, const void* in, void* out) {

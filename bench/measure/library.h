@@ -33,7 +33,7 @@ struct Problem {
 };
 
 // How kolo is called: see call_form.h.
-enum class CallForm : std::uint8_t { kBlocking, kAsync, kPersistent, kCaptured };
+enum class CallForm : std::uint8_t { kBlocking, kAsync, kPersistent, kEventLoop, kCaptured };
 
 // The root of collectives that have one.
 inline constexpr int kRoot = 0;

@@ -70,7 +70,7 @@ class Pairs(unittest.TestCase):
 
 class Forms(unittest.TestCase):
     def test_every_form_is_right_and_named(self):
-        for form in ("blocking", "async", "persistent"):
+        for form in ("blocking", "async", "persistent", "event-loop"):
             lines, output = lines_of(self, "allreduce", "--transport", "shm", "--max-bytes", "4K", "--form", form)
             self.assertEqual({(line["form"], line["wrong"]) for line in lines}, {(form, 0)})
             self.assertEqual(form in output, form != "blocking")
