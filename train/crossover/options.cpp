@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "train/flag_parser.h"
-#include "train/flag_values.h"
+#include "train/flags/flag_parser.h"
+#include "train/flags/flag_values.h"
 #include "train/options.h"
 #include "transports/settings.h"
 

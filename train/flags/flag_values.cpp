@@ -1,4 +1,4 @@
-#include "train/flag_values.h"
+#include "train/flags/flag_values.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "train/flag_parser.h"
+#include "train/flags/flag_parser.h"
 
 #include <fmt/format.h>
 

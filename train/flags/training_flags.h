@@ -1,0 +1,41 @@
+// The flags of compare and train, in groups as --help shows them.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "train/options.h"
+
+namespace CLI {
+class App;
+}
+
+namespace kolo::train {
+
+inline constexpr std::array kReproducibilities{Reproducibility::kFast, Reproducibility::kOrdered,
+                                               Reproducibility::kInvariant};
+
+// Values of the command line before they are interpreted.
+struct TypedFlags {
+  Options options;
+  std::string strategies;
+  std::string reproducibility = "fast";
+  ArmDefaults arm_defaults;
+  std::string straggle;
+  double timeout_s = 60;
+  bool is_report_given = false;
+  bool has_no_report = false;
+  bool has_no_progress_thread = false;
+};
+
+// Declare flags whose values go to `typed`.
+void add_comparison_flags(CLI::App& app, TypedFlags& typed);
+void add_work_flags(CLI::App& app, TypedFlags& typed);
+void add_optimizer_flags(CLI::App& app, TypedFlags& typed);
+void add_running_flags(CLI::App& app, TypedFlags& typed);
+void add_result_flags(CLI::App& app, TypedFlags& typed);
+
+// Throws UsageError for a flag that would be ignored. `typed`: with the arms.
+void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed);
+
+}  // namespace kolo::train

@@ -1,0 +1,73 @@
+#include "train/flags/training_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace kolo::train {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw UsageError(message); }
+
+// Whether the arms would differ with the defaults `other`.
+bool would_change(const TypedFlags& typed, const ArmDefaults& other) {
+  try {
+    return parse_arms(typed.strategies, other) != typed.options.arms;
+  } catch (const std::invalid_argument&) {  // they would be invalid
+    return true;
+  }
+}
+
+bool has_buckets(const Arm& arm) { return arm.sync == Sync::bucketed; }
+bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas(); }
+// The other arms depend on the order in which gradients arrive at servers.
+bool has_ordered_sums(const Arm& arm) { return !arm.is_served() || arm.difference().empty(); }
+
+// Flags that only some arms use.
+struct FlagOfArms {
+  const char* name;
+  bool (*is_used)(const Arm& arm);
+};
+constexpr std::array<FlagOfArms, 4> kFlagsOfArms{{
+    {"--bucket-bytes", has_buckets},
+    {"--first-bucket-bytes", has_buckets},
+    {"--hash-every", has_equal_replicas},
+    {"--reproducibility", has_ordered_sums},
+}};
+
+}  // namespace
+
+void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
+  const Options& o = typed.options;
+  if (typed.is_report_given && typed.has_no_report)
+    refuse("--no-report cannot be combined with --report; remove one of them");
+  if (app.count("--global-batch") > 0 && app.count("--batch-size") > 0)
+    refuse("--global-batch cannot be combined with --batch-size; remove one of them");
+  if (o.progress_thread && typed.has_no_progress_thread)
+    refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
+  if (app.count("--stem") > 0 && o.model != "resnet50")
+    refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
+  std::vector<std::string> arms;
+  for (const Arm& arm : o.arms) arms.push_back(arm.name());
+  for (const FlagOfArms& flag : kFlagsOfArms) {
+    if (app.count(flag.name) > 0 && std::ranges::none_of(o.arms, flag.is_used)) {
+      refuse(fmt::format("{}: none of the arms ({}) uses it; remove it", flag.name,
+                         fmt::join(arms, ", ")));
+    }
+  }
+  ArmDefaults mode = typed.arm_defaults, servers = mode, optimizer = mode;
+  mode.ps_mode = mode.ps_mode == "everywhere" ? "dedicated" : "everywhere";
+  servers.servers = std::max(servers.servers, 2) + 1;
+  optimizer.ps_optimizer = optimizer.ps_optimizer == "server" ? "worker" : "server";
+  for (const auto& [flag, other] :
+       {std::pair{"--ps-mode", mode}, {"--servers", servers}, {"--ps-optimizer", optimizer}}) {
+    if (app.count(flag) == 0 || would_change(typed, other)) continue;
+    refuse(
+        fmt::format("{}: none of the arms ({}) uses it; remove it", flag, fmt::join(arms, ", ")));
+  }
+}
+
+}  // namespace kolo::train
