@@ -78,7 +78,8 @@ TEST_CASE("there are three forms, and an overlapped call cannot be blocking") {
   CHECK(parsed({"allreduce", "--form", "persistent"}).form == CallForm::kPersistent);
   CHECK(parsed({"allreduce", "--overlap"}).form == CallForm::kAsync);
   CHECK(parsed({"allreduce", "--overlap", "--form", "persistent"}).form == CallForm::kPersistent);
-  CHECK(mentions(complaint({"allreduce", "--form", "lazy"}), {"blocking, async, persistent, event-loop"}));
+  CHECK(mentions(complaint({"allreduce", "--form", "lazy"}),
+                 {"blocking, async, persistent, event-loop"}));
   CHECK(mentions(complaint({"allreduce", "--overlap", "--algorithm", "all"}), {"--overlap"}));
 }
 
@@ -88,7 +89,8 @@ TEST_CASE("replays need a device and run beside kolo itself only") {
   CHECK(mentions(complaint({"allreduce", "--captured"}), {"--captured", "add --device cuda"}));
   CHECK(mentions(complaint({"allreduce", "--device", "cuda", "--captured", "--algorithm", "all"}),
                  {"--algorithm all", "leave --captured out"}));
-  CHECK(mentions(complaint({"allreduce", "--form", "captured"}), {"blocking, async, persistent, event-loop"}));
+  CHECK(mentions(complaint({"allreduce", "--form", "captured"}),
+                 {"blocking, async, persistent, event-loop"}));
 }
 
 TEST_CASE("every option reaches its field") {
