@@ -107,7 +107,7 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
   const LearningRateSettings& rate = learning_rate_->settings();
   std::map<std::string, std::string> terms;
   terms["model"] = fmt::format("{}{}, {} parameters, {} classes", o.model,
-                               o.model == "resnet50" ? ", stem " + o.stem : "",
+                               has_stem(o.model) ? ", stem " + o.stem : "",
                                network_->parameters().count(), classes_);
   terms["initial weights"] = fmt::format("seed {}, hash {}", o.seed, initial_hash_);
   terms["data"] =

@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "train/models/model.h"
+
 namespace kolo::train {
 namespace {
 
@@ -48,7 +50,7 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
     refuse("--global-batch cannot be combined with --batch-size; remove one of them");
   if (o.progress_thread && typed.has_no_progress_thread)
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
-  if (app.count("--stem") > 0 && o.model != "resnet50")
+  if (app.count("--stem") > 0 && !has_stem(o.model))
     refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
   std::vector<std::string> arms;
   for (const Arm& arm : o.arms) arms.push_back(arm.name());

@@ -26,7 +26,7 @@ void add_work_flags(CLI::App& app, TypedFlags& typed) {
   app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))
       ->check(one_of("model", model_names()))
       ->group(group);
-  app.add_option("--stem", o.stem, "resnet50's: imagenet, cifar [imagenet]")
+  app.add_option("--stem", o.stem, "of residual networks: imagenet, cifar [imagenet]")
       ->check(one_of("stem", {"imagenet", "cifar"}))
       ->group(group);
   app.add_option("--batch-size,--batch_size", o.batch_size, "samples per rank and iteration [64]")

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "train/models/cnn.h"
+#include "train/models/mlp.h"
 #include "train/models/resnet.h"
 #include "train/models/small.h"
 
@@ -15,12 +17,17 @@ struct Row {
   std::string_view name;
   std::unique_ptr<tensor::Model> (*make)(tensor::Parameters& parameters,
                                          const ModelSettings& settings);
+  bool has_stem = false;
 };
 
 constexpr Row kTable[] = {
-    {"resnet50", make_resnet50},
-    {"small", make_small},
+    {"resnet18", make_resnet18, true},
+    {"resnet34", make_resnet34, true},
+    {"resnet50", make_resnet50, true},
+    {"resnet101", make_resnet101, true},
     {"cnn", make_cnn},
+    {"mlp", make_mlp},
+    {"small", make_small},
 };
 
 }  // namespace
@@ -46,6 +53,11 @@ std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Paramet
   }
   throw std::invalid_argument(
       fmt::format("unknown model '{}'; expected one of {}", name, fmt::join(model_names(), ", ")));
+}
+
+bool has_stem(std::string_view name) {
+  return std::ranges::any_of(kTable,
+                             [&](const Row& row) { return row.name == name && row.has_stem; });
 }
 
 std::vector<std::string> model_names() {

@@ -34,6 +34,9 @@ struct ModelSettings {
 std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
                                           const ModelSettings& settings);
 
+// True for models that use ModelSettings::stem.
+bool has_stem(std::string_view name);
+
 // The names that make_model accepts.
 std::vector<std::string> model_names();
 

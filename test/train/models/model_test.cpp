@@ -17,9 +17,12 @@ namespace {
 
 TEST_CASE("an unknown model or stem is rejected with the list of known ones") {
   tensor::Parameters parameters;
-  CHECK(model_names() == std::vector<std::string>{"resnet50", "small", "cnn"});
+  const std::vector<std::string> names{"resnet18", "resnet34", "resnet50", "resnet101",
+                                       "cnn",      "mlp",      "small"};
+  CHECK(model_names() == names);
   CHECK_THROWS_WITH(make_model("resnet51", parameters, {}),
-                    "unknown model 'resnet51'; expected one of resnet50, small, cnn");
+                    "unknown model 'resnet51'; expected one of resnet18, resnet34, resnet50, resnet101, "
+                    "cnn, mlp, small");
   CHECK_THROWS_WITH(stem_from("mnist"), "unknown stem 'mnist'; expected one of imagenet, cifar");
 }
 
@@ -38,6 +41,12 @@ TEST_CASE("resnet50 for ten classes and with the cifar stem has the right parame
   };
   CHECK(count(Stem::imagenet, {32, 32, 3}) == 23'528'522);
   CHECK(count(Stem::cifar, {32, 32, 3}) == 23'528'522 - 64 * 3 * (49 - 9));
+}
+
+TEST_CASE("the mlp has 669,706 parameters for handwritten digits") {
+  tensor::Parameters parameters;
+  make_model("mlp", parameters, {.image = {28, 28, 1}});
+  CHECK(parameters.count() == 669'706);
 }
 
 struct Training {
@@ -116,12 +125,14 @@ TEST_CASE("the small model learns real house numbers") {
   CHECK(result.accuracy > 0.5);  // the constant answer 1 gives 0.1875
 }
 
-TEST_CASE("the cnn learns real handwritten digits") {
+TEST_CASE("the cnn and the mlp learn real handwritten digits") {
+  const std::string model = GENERATE("cnn", "mlp");
+  CAPTURE(model);
   const std::filesystem::path folder = real_data("mnist");
   if (is_skipped_without(folder / "train-images-idx3-ubyte.gz")) return;
   const auto train = open_dataset("mnist:" + folder.string(), Split::train, {.train_size = 2500});
   const auto test = open_dataset("mnist:" + folder.string(), Split::test, {.test_size = 500});
-  const Training result = train_model("cnn", *train, *test, 1, 5);
+  const Training result = train_model(model, *train, *test, 1, 5);
   INFO("loss " << result.first_loss << " -> " << result.last_loss << ", accuracy "
                << result.accuracy);
   CHECK(result.last_loss < 0.5 * result.first_loss);

@@ -1,7 +1,7 @@
-// ResNet-50 against torchvision's: names and shapes, and logits, loss, gradients and running
-// statistics of whole passes.
+// Residual networks against torchvision's: names and shapes, and logits, loss, gradients and
+// running statistics of whole passes. ResNet-18 is made of basic blocks, ResNet-50 of bottlenecks.
 //
-// The reference was computed in float64 (make_resnet50_reference.py). The batches are chosen so
+// The reference was computed in float64 (make_resnet_reference.py). The batches are chosen so
 // that no input of a ReLU is close to zero. The error of torch itself in float32 is then up
 // to 1.2e-5 of the norm for gradients, 1.5e-6 for logits and 2e-7 for statistics (stored in the
 // file as "float32"). The tolerances are 30 to 100 times these errors. So another order of
@@ -27,12 +27,12 @@ namespace {
 constexpr double kOneReluFlipped = 0.1;
 constexpr double kStatisticsTolerance = 2e-5;
 
-std::unique_ptr<tensor::Network> make_network(const ReferenceCase& one,
+std::unique_ptr<tensor::Network> make_network(const std::string& name, const ReferenceCase& one,
                                               const std::string& backend) {
   tensor::Parameters parameters;
   const ModelSettings settings{
       .image = {one.side, one.side, one.channels}, .classes = 10, .stem = stem_from(one.stem)};
-  auto model = make_model("resnet50", parameters, settings);
+  auto model = make_model(name, parameters, settings);
   auto network = std::make_unique<tensor::Network>(
       std::move(model), std::move(parameters), settings.image, tensor::make_backend(backend, 2), 1);
   tensor::Parameters& list = network->parameters();
@@ -66,9 +66,9 @@ Worst worst_statistic(const ReferenceCase& one, const tensor::Parameters& parame
 }
 
 // Checks everything except the gradients; returns the distance of the gradients.
-Worst check_case(const ReferenceCase& one, const std::string& backend) {
-  CAPTURE(one.name, backend);
-  const std::unique_ptr<tensor::Network> network = make_network(one, backend);
+Worst check_case(const std::string& name, const ReferenceCase& one, const std::string& backend) {
+  CAPTURE(name, one.name, backend);
+  const std::unique_ptr<tensor::Network> network = make_network(name, one, backend);
   check_passes(*network, one);
   const Worst statistic = worst_statistic(one, network->parameters());
   INFO("farthest statistic: " << statistic.where);
@@ -76,11 +76,11 @@ Worst check_case(const ReferenceCase& one, const std::string& backend) {
   return worst_gradient(one, network->parameters());
 }
 
-TEST_CASE("resnet50 has torchvision's parameters and buffers, in its order") {
-  const ReferenceFile reference = read_reference("resnet50");
+void check_model(const std::string& name, std::int64_t total) {
+  const ReferenceFile reference = read_reference(name);
   tensor::Parameters parameters;
-  make_model("resnet50", parameters, {.image = {224, 224, 3}, .classes = 1000});
-  CHECK(reference.total == 25'557'032);
+  make_model(name, parameters, {.image = {224, 224, 3}, .classes = 1000});
+  CHECK(reference.total == total);
   check_parameters(parameters, reference);
   REQUIRE(parameters.buffer_list().size() == reference.state.size());
   for (std::size_t i = 0; i < reference.state.size(); ++i) {
@@ -91,6 +91,31 @@ TEST_CASE("resnet50 has torchvision's parameters and buffers, in its order") {
   }
 }
 
+TEST_CASE("residual networks have torchvision's parameters and buffers, in its order") {
+  check_model("resnet18", 11'689'512);
+  check_model("resnet50", 25'557'032);
+}
+
+TEST_CASE("deeper residual networks have the number of parameters of torchvision's") {
+  const auto count = [](const std::string& name) {
+    tensor::Parameters parameters;
+    make_model(name, parameters, {.image = {224, 224, 3}, .classes = 1000});
+    return parameters.count();
+  };
+  CHECK(count("resnet34") == 21'797'672);
+  CHECK(count("resnet101") == 44'549'160);
+}
+
+TEST_CASE("resnet18 gives torchvision's results with every backend") {
+  const ReferenceFile reference = read_reference("resnet18");
+  REQUIRE(reference.cases.size() == 1);
+  for (const std::string& backend : tensor::backend_names()) {
+    const Worst gradient = check_case("resnet18", reference.cases[0], backend);
+    INFO("farthest gradient: " << gradient.where);
+    CHECK(gradient.deviation < kGradientTolerance);
+  }
+}
+
 TEST_CASE("resnet50 gives torchvision's results with the onednn backend") {
   if (!has_backend("onednn")) {
     WARN("skipped: this build has no onednn backend (libdnnl-dev)");
@@ -98,7 +123,7 @@ TEST_CASE("resnet50 gives torchvision's results with the onednn backend") {
   }
   int exact = 0;
   for (const ReferenceCase& one : read_reference("resnet50").cases) {
-    const Worst gradient = check_case(one, "onednn");
+    const Worst gradient = check_case("resnet50", one, "onednn");
     INFO(one.name << ": farthest gradient: " << gradient.where);
     CHECK(gradient.deviation < kOneReluFlipped);
     if (gradient.deviation < kGradientTolerance) ++exact;
@@ -109,7 +134,7 @@ TEST_CASE("resnet50 gives torchvision's results with the onednn backend") {
 TEST_CASE("resnet50 gives torchvision's results with the reference backend") {
   const ReferenceFile reference = read_reference("resnet50");
   REQUIRE(reference.cases.size() == 3);
-  const Worst gradient = check_case(reference.cases[0], "reference");
+  const Worst gradient = check_case("resnet50", reference.cases[0], "reference");
   INFO("farthest gradient: " << gradient.where);
   CHECK(gradient.deviation < kGradientTolerance);
 }

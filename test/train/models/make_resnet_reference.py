@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes resnet50_reference.txt: the results of torchvision's ResNet-50, used by resnet50_test.cpp.
+"""Makes resnet18_reference.txt and resnet50_reference.txt: torchvision's results, used by resnet_test.cpp.
 
-  ./make_resnet50_reference.py > resnet50_reference.txt       needs torch and torchvision (python3-torchvision)
+  ./make_resnet_reference.py resnet50 > resnet50_reference.txt       needs torch and torchvision (python3-torchvision)
 
 The formulas and the form of the file are in model_reference.py.
 
@@ -11,35 +11,44 @@ rounding of zero, one program passes its gradient and the other does not, which 
 are small, and the biases of batch norms keep most inputs away from zero. Of eight ordinals of the images, the script uses the
 one whose ReLU input nearest to zero is farthest from it, relative to the rounding error of its layer.
 """
+import sys
+
 import torch
 import torchvision
 
 import model_reference
 from model_reference import Case
 
-CASES = [
-    Case("imagenet_16", 16, 16, 3, 3003, ("imagenet",)),
-    Case("imagenet_32", 8, 32, 3, 3008, ("imagenet",)),
-    Case("cifar_16", 4, 16, 3, 3008, ("cifar",)),
-]
+CASES = {
+    "resnet18": [
+        Case("imagenet_32", 8, 32, 3, 3006, ("imagenet",)),
+    ],
+    "resnet50": [
+        Case("imagenet_16", 16, 16, 3, 3003, ("imagenet",)),
+        Case("imagenet_32", 8, 32, 3, 3008, ("imagenet",)),
+        Case("cifar_16", 4, 16, 3, 3008, ("cifar",)),
+    ],
+}
 
 
-def make_model(case):
-    model = torchvision.models.resnet50(num_classes=10)
+def make_model(name, case):
+    model = getattr(torchvision.models, name)(num_classes=10)
     if "cifar" in case.words:
         model.conv1 = torch.nn.Conv2d(3, 64, 3, 1, 1, bias=False)
         model.maxpool = torch.nn.Identity()
     return model_reference.fill(model)
 
 
-def main():
+def main(name):
     torch.set_num_threads(2)
-    print("# Made by make_resnet50_reference.py with torch %s, torchvision %s, in float64."
+    print("# Made by make_resnet_reference.py with torch %s, torchvision %s, in float64."
           % (torch.__version__, torchvision.__version__))
-    model_reference.print_parameters(torchvision.models.resnet50(num_classes=1000))
-    for case in CASES:
-        model_reference.print_case(case, make_model)
+    model_reference.print_parameters(getattr(torchvision.models, name)(num_classes=1000))
+    for case in CASES[name]:
+        model_reference.print_case(case, lambda one: make_model(name, one))
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) != 2 or sys.argv[1] not in CASES:
+        sys.exit("usage: make_resnet_reference.py %s" % "|".join(CASES))
+    main(sys.argv[1])
