@@ -26,7 +26,7 @@ with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mod
   --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
 without_value='--progress-thread --no-progress-thread --no-report'
-models='resnet50 small cnn'
+models='resnet18 resnet34 resnet50 resnet101 cnn mlp small'
 stems='imagenet cifar'
 schedules='constant cosine'
 orders='fast ordered invariant'
@@ -35,7 +35,7 @@ words_of_ps='dedicated sharded everywhere split servers=N optimizer=worker optim
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere split'
 places='worker server'
-datasets='digits svhn:DIR mnist:DIR'
+datasets='digits svhn:DIR mnist:DIR cifar10:DIR'
 transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path
 counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
   --eval-every'

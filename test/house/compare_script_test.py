@@ -95,7 +95,7 @@ class CompareScript(unittest.TestCase):
     def test_what_kolo_train_would_refuse_is_refused_before_anything_is_built(self):
         for words, about in ((["--modle", "small"], "there is no option '--modle'; did you mean --model?"),
                              (["--frobnicate=1"], "there is no option '--frobnicate'; train/compare.sh"),
-                             (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet50, small, cnn; train/"),
+                             (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet18, resnet34, resnet50, resnet101, cnn, mlp, small; train/"),
                              (["--stem=x"], "--stem: unknown 'x'"), (["--lr_schedule", "step"], "expected one of constant, cosine"),
                              (["--report"], "--report needs a value"), (["--model", "smal"], "did you mean small?"),
                              (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server, tree, hierarchical, auto, local-sgd, "
@@ -106,7 +106,7 @@ class CompareScript(unittest.TestCase):
                              (["--ranks", "0"], "--ranks: expected a whole number of at least 1, got '0'"),
                              (["--n_gpus=two"], "--n_gpus: expected a whole number, got 'two'"), (["--steps", "-1"], "--steps: expected"),
                              (["--batch_size", "2.5"], "--batch_size: expected a whole number"), (["--lr=fast"], "--lr: expected a number"),
-                             (["--dataset", "letters"], "--dataset: unknown 'letters'; expected one of digits, svhn:DIR, mnist:DIR"),
+                             (["--dataset", "letters"], "--dataset: unknown 'letters'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR"),
                              (["--dataset=svhn:"], "--dataset: unknown 'svhn:'"), (["--transport", "pigeon"], "--transport: unknown 'pigeon'"),
                              (["foo"], "compare does not expect 'foo'"), (["--ranks", "2", "*"], "compare does not expect '*'"), ([""], "expect ''"),
                              (["-n", "2"], "compare does not expect '-n'"),

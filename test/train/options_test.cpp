@@ -174,7 +174,8 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--transport", "pigeon"},
           "--transport: unknown transport 'pigeon'; expected one of auto, ");
   refuses({"train", "--model", "vgg"},
-          "--model: unknown model 'vgg'; expected one of resnet50, small, cnn");
+          "--model: unknown model 'vgg'; expected one of resnet18, resnet34, "
+          "resnet50, resnet101, cnn, mlp, small");
   refuses({"train", "--stem", "x"}, "expected one of imagenet, cifar");
   refuses({"train", "--backend", "x"}, "--backend: unknown backend 'x'; expected one of auto, ");
   refuses({"train", "--lr-schedule", "x"}, "expected one of constant, cosine");
@@ -275,7 +276,8 @@ TEST_CASE("a misspelled data set gets a suggestion") {
   const auto asks = [](const std::string& dataset, const std::string& meant) {
     CHECK_THROWS_WITH(
         parse_options({"train", "--dataset", dataset}),
-        ContainsSubstring("; expected one of digits, svhn:DIR, mnist:DIR; did you mean " + meant));
+        ContainsSubstring(
+            "; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR; did you mean " + meant));
   };
   asks("digit", "digits?");
   asks("digists:/some/where", "digits?");
@@ -284,11 +286,11 @@ TEST_CASE("a misspelled data set gets a suggestion") {
   asks("svh", "svhn:DIR?");
   asks("mnits:/some/where", "mnist:/some/where?");
   asks("MNIST", "mnist:DIR?");
-  asks("/", "svhn:/ or mnist:/?");  // a folder without a kind
-  for (const std::string other : {"cifar10", "/no/such/folder", "letters:/"}) {
-    CHECK_THROWS_WITH(
-        parse_options({"train", "--dataset", other}),
-        "--dataset: unknown data set '" + other + "'; expected one of digits, svhn:DIR, mnist:DIR");
+  asks("/", "svhn:/ or mnist:/ or cifar10:/?");  // a folder without a kind
+  for (const std::string other : {"letters", "/no/such/folder", "letters:/"}) {
+    CHECK_THROWS_WITH(parse_options({"train", "--dataset", other}),
+                      "--dataset: unknown data set '" + other +
+                          "'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR");
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "train/data/cifar10.h"
 #include "train/data/digits.h"
 #include "train/data/mnist.h"
 #include "train/data/svhn.h"
@@ -25,6 +26,10 @@ constexpr Row kTable[] = {
      {"svhn:DIR", "Street View House Numbers, cropped .mat files in DIR"},
      open_svhn},
     {"mnist", "DIR", {"mnist:DIR", "MNIST, handwritten digits, IDX files in DIR"}, open_mnist},
+    {"cifar10",
+     "DIR",
+     {"cifar10:DIR", "CIFAR-10, objects of ten classes, binary files in DIR"},
+     open_cifar10},
 };
 
 std::string known_schemes() {

@@ -1,7 +1,7 @@
 // Interface of data sets: samples of one shape, accessed by index.
 //
 // A specification names a data set: "digits" (rendered by the program, always available), or
-// "svhn:DIR" or "mnist:DIR" (files). To add one, see train/README.md.
+// "svhn:DIR", "mnist:DIR" or "cifar10:DIR" (files). To add one, see train/README.md.
 #pragma once
 
 #include <array>

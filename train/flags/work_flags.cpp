@@ -12,8 +12,10 @@ namespace kolo::train {
 void add_work_flags(CLI::App& app, TypedFlags& typed) {
   Options& o = typed.options;
   const std::string group = "The work, the same for every arm";
-  app.add_option("--dataset", o.dataset,
-                 "digits (rendered), svhn:DIR (.mat files), mnist:DIR (IDX files) [digits]")
+  app.add_option(
+         "--dataset", o.dataset,
+         "digits (rendered), svhn:DIR (.mat files), mnist:DIR (IDX files), cifar10:DIR (binary "
+         "files) [digits]")
       ->check(known_dataset())
       ->group(group);
   app.add_option("--train-size,--train_size", o.train_size,

@@ -19,8 +19,9 @@ std::string refusal(std::string_view specification, const DatasetOptions& option
 
 TEST_CASE("an unknown data set is rejected with the list of known ones") {
   CHECK(refusal("imagenet") ==
-        "unknown data set 'imagenet'; expected one of digits, svhn:DIR, mnist:DIR");
-  CHECK(refusal("") == "unknown data set ''; expected one of digits, svhn:DIR, mnist:DIR");
+        "unknown data set 'imagenet'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR");
+  CHECK(refusal("") ==
+        "unknown data set ''; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR");
 }
 
 TEST_CASE("a malformed data set specification is rejected with the right form") {
@@ -41,7 +42,7 @@ TEST_CASE("invalid data set sizes are rejected") {
 }
 
 TEST_CASE("the list of data sets says how each is written") {
-  REQUIRE(dataset_schemes().size() == 3);
+  REQUIRE(dataset_schemes().size() == 4);
   CHECK(dataset_schemes()[0].usage == "digits");
   CHECK(dataset_schemes()[1].usage == "svhn:DIR");
   CHECK(dataset_schemes()[2].usage == "mnist:DIR");

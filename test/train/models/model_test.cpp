@@ -20,9 +20,10 @@ TEST_CASE("an unknown model or stem is rejected with the list of known ones") {
   const std::vector<std::string> names{"resnet18", "resnet34", "resnet50", "resnet101",
                                        "cnn",      "mlp",      "small"};
   CHECK(model_names() == names);
-  CHECK_THROWS_WITH(make_model("resnet51", parameters, {}),
-                    "unknown model 'resnet51'; expected one of resnet18, resnet34, resnet50, resnet101, "
-                    "cnn, mlp, small");
+  CHECK_THROWS_WITH(
+      make_model("resnet51", parameters, {}),
+      "unknown model 'resnet51'; expected one of resnet18, resnet34, resnet50, resnet101, "
+      "cnn, mlp, small");
   CHECK_THROWS_WITH(stem_from("mnist"), "unknown stem 'mnist'; expected one of imagenet, cifar");
 }
 
