@@ -64,7 +64,7 @@ Outcome Network::forward(const Batch& batch, Mode mode, const UseHook& before_us
   const double divisor =
       batch.divisor > 0 ? batch.divisor
                         : static_cast<double>(std::max<std::int64_t>(1, real_labels(batch.labels)));
-  return softmax_cross_entropy(*tape_, logits_, batch.labels, divisor);
+  return softmax_cross_entropy(*tape_, logits_, batch.labels, divisor, batch.label_smoothing);
 }
 
 void Network::backward(const GradientHook& hook) {

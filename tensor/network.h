@@ -35,7 +35,8 @@ class Model {
 struct Batch {
   std::span<const float> images;         // N, H, W, C, plain
   std::span<const std::int32_t> labels;  // N; negative: padding, see softmax_cross_entropy
-  double divisor = 0;  // divisor of the loss; 0: the number of non-negative labels
+  double divisor = 0;          // divisor of the loss; 0: the number of non-negative labels
+  double label_smoothing = 0;  // see softmax_cross_entropy
 };
 
 class Network {

@@ -23,12 +23,14 @@ done
 with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds
   --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
   --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
+  --optimizer --lr-step-epochs --lr_step_epochs --lr-step-factor --lr_step_factor --lr-power --lr_power --label-smoothing --label_smoothing
   --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
-without_value='--progress-thread --no-progress-thread --no-report'
+without_value='--nesterov --progress-thread --no-progress-thread --no-report'
 models='resnet18 resnet34 resnet50 resnet101 cnn mlp small'
 stems='imagenet cifar'
-schedules='constant cosine'
+schedules='constant step cosine polynomial'
+optimizers='sgd adamw lars'
 orders='fast ordered invariant'
 heads='ring ring_all_reduce ps param_server tree hierarchical auto local-sgd dataparallel data_parallel' # of the arms in --strategies
 words_of_ps='dedicated sharded everywhere split servers=N optimizer=worker optimizer=server async ssp=S backup=B' # behind colons
@@ -40,7 +42,7 @@ transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; 
 counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
   --eval-every'
 counts_or_none='--steps --seed --threads --hash-every --skip-steps'
-numbers='--lr --momentum --weight-decay --warmup-epochs --timeout'
+numbers='--lr --lr-step-epochs --lr-step-factor --lr-power --label-smoothing --momentum --weight-decay --warmup-epochs --timeout'
 
 refuse() {
   echo "kolo: $1; train/compare.sh --help lists the options" >&2
@@ -183,6 +185,7 @@ check_value() {
     --stem) require_one_of "$1" "$2" "$stems" ;;
     --reproducibility) require_one_of "$1" "$2" "$orders" ;;
     --lr-schedule) require_one_of "$1" "$2" "$schedules" ;;
+    --optimizer) require_one_of "$1" "$2" "$optimizers" ;;
     --ps-mode) require_one_of "$1" "$2" "$modes" ;;
     --ps-optimizer) require_one_of "$1" "$2" "$places" ;;
     --strategies | --strategy) require_arms "$1" "$2" ;;

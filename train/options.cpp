@@ -13,6 +13,7 @@
 #include "train/flags/flag_parser.h"
 #include "train/flags/training_flags.h"
 #include "train/loop/buckets.h"
+#include "train/optimizers/optimizer.h"
 #include "transports/base/suggestion.h"
 #include "transports/decorators/shape.h"
 #include "transports/launch/binding.h"
@@ -39,6 +40,7 @@ void check_together(const Options& o) {
         "--global-batch: {} samples are too few for {} ranks; give at least one per rank",
         o.global_batch, o.ranks));
   }
+  if (o.has_nesterov && o.momentum == 0) refuse("--nesterov needs a --momentum above 0");
   if (o.straggle.rank >= o.ranks) {
     refuse(fmt::format("--straggle {}: the rank must be a worker, from 0 to {}", o.straggle.text(),
                        o.ranks - 1));
@@ -53,7 +55,10 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
   if (o.test_size == 0 && is_rendered) o.test_size = 1000;
   if (o.batch_size == 0) o.batch_size = 64;
   if (o.epochs == 0) o.epochs = o.steps > 0 ? kUntilSteps : 8;
-  if (o.lr == 0) o.lr = 0.01;
+  const OptimizerKind optimizer = optimizer_from(o.optimizer);
+  if (o.lr == 0)
+    o.lr = optimizer == OptimizerKind::adamw ? 0.001 : optimizer == OptimizerKind::lars ? 1 : 0.01;
+  if (o.weight_decay < 0) o.weight_decay = optimizer == OptimizerKind::adamw ? 0.01 : 1e-4;
   if (o.bucket_bytes == 0) o.bucket_bytes = BucketSizes{}.bytes;
   if (o.first_bucket_bytes == 0) {
     o.first_bucket_bytes = std::min(BucketSizes{}.first_bytes, o.bucket_bytes);
@@ -82,6 +87,12 @@ Options finish(TypedFlags& typed) {
     refuse(error.what());
   }
   for (const Arm& arm : o.arms) {
+    if (needs_whole_layers(optimizer_from(o.optimizer)) && arm.update_at == UpdateAt::server) {
+      refuse(
+          fmt::format("--optimizer {}: it needs whole layers, and a server of '{}' has parts of "
+                      "them; take sgd or adamw, or optimizer=worker",
+                      o.optimizer, arm.name()));
+    }
     if (arm.placement == ServerPlacement::split && o.ranks < kFewestWorkersOfSplit) {
       refuse(
           fmt::format("--strategies: '{}': split needs at least {} workers, not {}; raise "

@@ -48,12 +48,18 @@ struct Options {
       0;  // samples of all ranks together; need not be a multiple of the ranks
   int epochs = 0;
   std::int64_t steps = 0;  // 0: whole epochs; else stop after this number of iterations
-  double lr = 0;           // at a global batch of lr_batch; scaled linearly to the real one
+  double label_smoothing = 0;
+  std::string optimizer = "sgd";  // sgd, adamw or lars
+  double lr = 0;                  // at a global batch of lr_batch; scaled linearly to the real one
   std::int64_t lr_batch = 256;
   double momentum = 0.9;
-  double weight_decay = 1e-4;
+  bool has_nesterov = false;
+  double weight_decay = -1;  // below 0: the default of the optimizer
   double warmup_epochs = 1;  // the learning rate grows linearly from near 0
   std::string lr_schedule = "cosine";
+  double lr_step_epochs = 0;  // of the schedule `step`; 0: a third of the epochs
+  double lr_step_factor = 0.1;
+  double lr_power = 2;     // of the schedule `polynomial`
   std::uint64_t seed = 1;  // for weights, data order and rendered data
 
   // How it runs: the same for every arm.

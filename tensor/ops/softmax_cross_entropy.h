@@ -17,8 +17,10 @@ struct Outcome {
 // logits: N, classes. A negative label marks padding: no loss, no gradient. The loss is the sum
 // over real samples, divided by `divisor`. With the global batch as divisor, the sum over ranks is
 // the mean over all samples. This is the last node of the tape. `labels` is borrowed for this call.
-// Throws std::invalid_argument if a label is not below the number of classes.
+// `smoothing` from 0 to below 1: this part of the target is spread evenly over all classes, as in
+// torch.nn.CrossEntropyLoss(label_smoothing). Throws std::invalid_argument if a label is not below
+// the number of classes.
 Outcome softmax_cross_entropy(Tape& tape, const Value& logits, std::span<const std::int32_t> labels,
-                              double divisor);
+                              double divisor, double smoothing = 0);
 
 }  // namespace kolo::tensor

@@ -128,6 +128,27 @@ TEST_CASE("evaluation keeps no activations, and changes nothing") {
   CHECK_THROWS_WITH(network.backward(), "backward without a training forward before it");
 }
 
+TEST_CASE("label smoothing mixes the loss of the label with those of all classes") {
+  const SmallModel model = two_convolutions("3x3 padded", {5, 6, 3}, 8, {3, 1, 1, false});
+  RandomBatch batch(model.image, 4, kClasses, 1);
+  Network network = make_network(model, "reference");
+  const auto loss = [&](const RandomBatch& of) {
+    return network.forward(of.view(), Mode::evaluation).loss;
+  };
+  double all = 0;
+  for (std::int32_t label = 0; label < kClasses; ++label) {
+    RandomBatch of_one = batch;
+    std::ranges::fill(of_one.labels, label);
+    all += loss(of_one) / kClasses;
+  }
+  const double plain = loss(batch);
+  batch.label_smoothing = 0.25;
+  CHECK(loss(batch) == Approx(0.75 * plain + 0.25 * all));
+  batch.label_smoothing = 1;
+  CHECK_THROWS_WITH(loss(batch),
+                    "softmax_cross_entropy: the smoothing must be from 0 to below 1, not 1");
+}
+
 TEST_CASE("padding counts neither in the loss nor in gradients") {
   // Without normalisation samples are independent: 3 real ones with 2 of padding equal the 3 alone.
   const SmallModel model = two_convolutions("3x3 padded", {5, 6, 3}, 8, {3, 1, 1, false});

@@ -53,6 +53,7 @@ void check_gradients(const SmallModel& model, const std::string& backend, unsign
   RandomBatch batch(model.image, 8, kClasses, seed);
   batch.labels[1] = -1;  // padding counts only in the statistics
   batch.divisor = 7;
+  batch.label_smoothing = 0.1;
   std::mt19937 random(seed);
   loss_at(network, batch);
   network.backward();

@@ -51,6 +51,7 @@ struct RandomBatch {
   std::vector<float> images;
   std::vector<std::int32_t> labels;
   double divisor = 0;
+  double label_smoothing = 0;
 
   RandomBatch(const Shape& image, int count, int classes, unsigned seed) {
     std::mt19937 random(seed);
@@ -61,7 +62,7 @@ struct RandomBatch {
       labels.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(classes)));
     }
   }
-  Batch view() const { return {images, labels, divisor}; }
+  Batch view() const { return {images, labels, divisor, label_smoothing}; }
 };
 
 inline constexpr int kClasses = 5;

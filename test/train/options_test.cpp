@@ -52,6 +52,36 @@ TEST_CASE("the flags of other projects' scripts mean the same") {
         Names{"ring", "ps"});
 }
 
+TEST_CASE("an optimizer sets the defaults of learning rate and weight decay") {
+  const auto rates = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "train");
+    const Options options = parse(words);
+    return std::pair(options.lr, options.weight_decay);
+  };
+  CHECK(rates({}) == std::pair(0.01, 1e-4));
+  CHECK(rates({"--optimizer", "adamw"}) == std::pair(0.001, 0.01));
+  CHECK(rates({"--optimizer", "lars"}) == std::pair(1.0, 1e-4));
+  CHECK(rates({"--optimizer", "adamw", "--lr", "2", "--weight-decay", "0"}) == std::pair(2.0, 0.0));
+}
+
+TEST_CASE("flags of another optimizer or schedule are rejected, and servers that cannot run it") {
+  const auto refuses = [](std::vector<std::string> words, const std::string& message) {
+    words.insert(words.begin(), "compare");
+    CHECK_THROWS_WITH(parse_options(words), message);
+  };
+  refuses({"--optimizer", "adamw", "--momentum", "0.5"},
+          "--optimizer adamw does not use --momentum; remove it");
+  refuses({"--optimizer", "lars", "--nesterov"},
+          "--optimizer lars does not use --nesterov; remove it");
+  refuses({"--lr-power", "1"}, "--lr-schedule cosine does not use --lr-power; remove it");
+  refuses({"--lr-schedule", "polynomial", "--lr-step-factor", "0.5"},
+          "--lr-schedule polynomial does not use --lr-step-factor; remove it");
+  refuses({"--nesterov", "--momentum", "0"}, "--nesterov needs a --momentum above 0");
+  refuses({"--optimizer", "lars", "--strategies", "ring,ps:optimizer=server"},
+          "--optimizer lars: it needs whole layers, and a server of 'ps:optimizer=server' has "
+          "parts of them; take sgd or adamw, or optimizer=worker");
+}
+
 TEST_CASE("the flag --batch-size is per rank, --global-batch is of all ranks") {
   CHECK(parse({"train", "--ranks", "4", "--batch-size", "8"}).samples_per_iteration() == 32);
   CHECK(parse({"train", "--ranks", "4", "--global-batch", "30"}).samples_per_iteration() == 30);
@@ -178,7 +208,7 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
           "resnet50, resnet101, cnn, mlp, small");
   refuses({"train", "--stem", "x"}, "expected one of imagenet, cifar");
   refuses({"train", "--backend", "x"}, "--backend: unknown backend 'x'; expected one of auto, ");
-  refuses({"train", "--lr-schedule", "x"}, "expected one of constant, cosine");
+  refuses({"train", "--lr-schedule", "x"}, "expected one of constant, step, cosine, polynomial");
   refuses({"train", "--ps-mode", "x"}, "expected one of dedicated, sharded, everywhere, split");
   refuses({"train", "--strategies", "ps", "--ps-optimizer", "x"}, "expected one of worker, server");
   refuses({"train", "--strategies", "ps:left"}, "unknown word 'left'");
@@ -196,7 +226,7 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"train", "--transport", "shm,tcp"},
           "unknown transport 'shm,tcp'; one at a time; expected");
   refuses({"train", "--ranks", "2,4"}, "from 1 to 1024, one at a time, got '2,4'");
-  refuses({"train", "--model", "resnet"}, "; did you mean resnet50?");
+  refuses({"train", "--model", "resnet"}, "; did you mean resnet18?");
   refuses({"train", "--strategies", "rign"}, "; did you mean ring?");
   refuses({"train", "--strategies", "ring:sync=naiv"}, "prioritized, fusion; did you mean naive?");
   refuses({"train", "--strategies", "ring:snyc=naive"}, "ring takes sync=naive, sync=flat");

@@ -15,6 +15,27 @@
 namespace kolo::train {
 namespace {
 
+std::string optimizer_text(const Options& o) {
+  const std::string decay = fmt::format("weight decay {:g}", o.weight_decay);
+  if (o.optimizer == "adamw") return "AdamW, " + decay;
+  return fmt::format("{}, {}momentum {:g}, {}", o.optimizer == "lars" ? "LARS" : "SGD",
+                     o.has_nesterov ? "Nesterov's " : "", o.momentum, decay);
+}
+
+std::string schedule_text(const LearningRateSettings& rate) {
+  switch (rate.decay) {
+    case Decay::step:
+      return fmt::format("times {:g} every {}", rate.step_factor,
+                         count_text(rate.step_iterations, "iteration"));
+    case Decay::polynomial:
+      return fmt::format("polynomial of power {:g}", rate.power);
+    case Decay::constant:
+    case Decay::cosine:
+      break;
+  }
+  return std::string(name_of(rate.decay));
+}
+
 DatasetOptions dataset_options(const Options& options) {
   return {options.seed, options.train_size, options.test_size};
 }
@@ -32,6 +53,15 @@ TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
   plan_iterations();
   make_network();
   broadcast_initial(communicator);
+}
+
+OptimizerSettings TrainingSetup::optimizer_settings() const {
+  OptimizerSettings settings;
+  settings.kind = optimizer_from(options_.optimizer);
+  settings.momentum = static_cast<float>(options_.momentum);
+  settings.weight_decay = static_cast<float>(options_.weight_decay);
+  settings.has_nesterov = options_.has_nesterov;
+  return settings;
 }
 
 void TrainingSetup::agree_on_data(Communicator& communicator) {
@@ -81,6 +111,12 @@ void TrainingSetup::plan_iterations() {
   rate.warmup_iterations = std::min(iterations_, warmup);
   rate.total_iterations = iterations_;
   rate.decay = decay_from(options_.lr_schedule);
+  const double step_epochs =
+      options_.lr_step_epochs > 0 ? options_.lr_step_epochs : static_cast<double>(epochs_) / 3;
+  rate.step_iterations =
+      std::max<std::int64_t>(1, std::llround(step_epochs * static_cast<double>(per_epoch)));
+  rate.step_factor = static_cast<float>(options_.lr_step_factor);
+  rate.power = static_cast<float>(options_.lr_power);
   learning_rate_ = std::make_unique<LearningRate>(rate);
 }
 
@@ -117,12 +153,12 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
   terms["batch"] = fmt::format("{} over {}", count_text(train_plan_->global_batch(), "sample"),
                                count_text(o.ranks, "worker"));
   terms["iterations"] = fmt::format("{} in {}", iterations_, count_text(epochs_, "epoch"));
-  terms["optimizer"] =
-      fmt::format("SGD, momentum {:g}, weight decay {:g}", o.momentum, o.weight_decay);
+  terms["optimizer"] = optimizer_text(o);
   terms["learning rate"] =
       fmt::format("{:g} per {} samples, peak {:g}, {}, then {}", o.lr, rate.reference_batch,
                   learning_rate_->peak(), count_text(rate.warmup_iterations, "warm-up iteration"),
-                  o.lr_schedule);
+                  schedule_text(rate));
+  if (o.label_smoothing > 0) terms["label smoothing"] = fmt::format("{:g}", o.label_smoothing);
   terms["precision"] = "float32";
   terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
   if (o.straggle.is_set()) {

@@ -10,6 +10,7 @@
 #include "train/data/batch_plan.h"
 #include "train/data/dataset.h"
 #include "train/optimizers/learning_rate.h"
+#include "train/optimizers/optimizer.h"
 #include "train/options.h"
 
 namespace kolo::train {
@@ -32,6 +33,7 @@ class TrainingSetup {
   const Dataset* test_data() const { return test_data_.get(); }
   const BatchPlan& train_plan() const { return *train_plan_; }
   const BatchPlan& test_plan() const { return *test_plan_; }
+  OptimizerSettings optimizer_settings() const;
   const LearningRate& learning_rate() const { return *learning_rate_; }
   std::int64_t iterations() const { return iterations_; }
   int epochs() const { return epochs_; }

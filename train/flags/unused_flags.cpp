@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "train/models/model.h"
 
@@ -27,6 +29,21 @@ bool has_buckets(const Arm& arm) { return arm.sync == Sync::bucketed; }
 bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas(); }
 // The other arms depend on the order in which gradients arrive at servers.
 bool has_ordered_sums(const Arm& arm) { return !arm.is_served() || arm.difference().empty(); }
+
+// A flag that only some values of another one use.
+struct DependentFlag {
+  const char* name;
+  std::vector<std::string_view> users;
+};
+
+void refuse_for_other_value(const CLI::App& app, const char* flag, const std::string& value,
+                            const std::vector<DependentFlag>& dependents) {
+  for (const DependentFlag& one : dependents) {
+    if (app.count(one.name) == 0 || std::ranges::find(one.users, value) != one.users.end())
+      continue;
+    refuse(fmt::format("{} {} does not use {}; remove it", flag, value, one.name));
+  }
+}
 
 // Flags that only some arms use.
 struct FlagOfArms {
@@ -52,6 +69,12 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   if (app.count("--stem") > 0 && !has_stem(o.model))
     refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
+  refuse_for_other_value(app, "--optimizer", o.optimizer,
+                         {{"--momentum", {"sgd", "lars"}}, {"--nesterov", {"sgd"}}});
+  refuse_for_other_value(app, "--lr-schedule", o.lr_schedule,
+                         {{"--lr-step-epochs", {"step"}},
+                          {"--lr-step-factor", {"step"}},
+                          {"--lr-power", {"polynomial"}}});
   std::vector<std::string> arms;
   for (const Arm& arm : o.arms) arms.push_back(arm.name());
   for (const FlagOfArms& flag : kFlagsOfArms) {

@@ -11,10 +11,10 @@ BucketReducer::BucketReducer(Communicator& communicator, Strategy& strategy,
       helps_in_backward_(helps_in_backward),
       sync_(sync) {}
 
-void BucketReducer::begin(float learning_rate) {
+void BucketReducer::begin(const UpdateStep& step) {
   begin_record();
   begin_exchanges();
-  strategy_.begin_iteration(learning_rate);
+  strategy_.begin_iteration(step);
   works_.clear();
 }
 

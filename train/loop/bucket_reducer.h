@@ -18,7 +18,7 @@ class BucketReducer : public GradientReducer {
   BucketReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
                 std::vector<Bucket> buckets, bool helps_in_backward, Sync sync = Sync::bucketed);
 
-  void begin(float learning_rate) override;
+  void begin(const UpdateStep& step) override;
   void gradient_ready(tensor::ParameterId id) override;
   void all_ready() override;
   ExchangeRecord finish(bool is_complete = true) override;

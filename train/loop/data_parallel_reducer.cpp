@@ -29,8 +29,8 @@ void DataParallelReducer::broadcast() {
   count_blocking(start);
 }
 
-void DataParallelReducer::begin(float learning_rate) {
-  BucketReducer::begin(learning_rate);
+void DataParallelReducer::begin(const UpdateStep& step) {
+  BucketReducer::begin(step);
   if (!is_current_) broadcast();
 }
 

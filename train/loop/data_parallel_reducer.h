@@ -16,7 +16,7 @@ class DataParallelReducer final : public BucketReducer {
                       tensor::Parameters& parameters, std::vector<Bucket> buckets,
                       bool helps_in_backward);
 
-  void begin(float learning_rate) override;
+  void begin(const UpdateStep& step) override;
   ExchangeRecord finish(bool is_complete = true) override;
 
   // Collective, after begin(). `mine` becomes this rank's share of `whole`, which is rank 0's

@@ -26,10 +26,10 @@ FusionReducer::FusionReducer(Communicator& communicator, Strategy& strategy,
       is_known_(buckets_.size()),
       is_queued_(buckets_.size()) {}
 
-void FusionReducer::begin(float learning_rate) {
+void FusionReducer::begin(const UpdateStep& step) {
   begin_record();
   begin_exchanges();
-  strategy_.begin_iteration(learning_rate);
+  strategy_.begin_iteration(step);
   is_queued_.assign(buckets_.size(), false);
   reduced_ = 0;
   group_hops_ = 0;

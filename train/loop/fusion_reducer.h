@@ -32,7 +32,7 @@ class FusionReducer final : public GradientReducer {
   FusionReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
                 std::vector<Bucket> buckets);
 
-  void begin(float learning_rate) override;
+  void begin(const UpdateStep& step) override;
   void gradient_ready(tensor::ParameterId id) override;
   void all_ready() override;
   ExchangeRecord finish(bool is_complete = true) override;

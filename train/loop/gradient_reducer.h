@@ -47,7 +47,7 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  virtual void begin(float learning_rate) = 0;
+  virtual void begin(const UpdateStep& step) = 0;
   // Hook of forward: returns when the parameter is up to date.
   virtual void before_use(tensor::ParameterId) {}
   // Called at the start of backward.

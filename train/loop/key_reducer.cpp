@@ -32,10 +32,10 @@ KeyReducer::KeyReducer(Communicator& communicator, Strategy& strategy,
       plan_(std::move(plan)),
       client_(communicator, plan_) {}
 
-void KeyReducer::begin(float learning_rate) {
+void KeyReducer::begin(const UpdateStep& step) {
   begin_record();
   begin_exchanges();
-  strategy_.begin_iteration(learning_rate);
+  strategy_.begin_iteration(step);
   launched_ = 0;
 }
 

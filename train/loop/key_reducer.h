@@ -25,7 +25,7 @@ class KeyReducer final : public GradientReducer {
   // The number of this worker's samples in the iteration, which may be 0. Before the first hook.
   void set_samples(std::int64_t samples) { samples_ = static_cast<double>(samples); }
 
-  void begin(float learning_rate) override;
+  void begin(const UpdateStep& step) override;
   void gradient_ready(tensor::ParameterId id) override;
   void all_ready() override;
   ExchangeRecord finish(bool is_complete = true) override;

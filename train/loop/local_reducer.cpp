@@ -8,10 +8,10 @@ LocalReducer::LocalReducer(Communicator& communicator, Strategy& strategy,
                            tensor::Parameters& parameters, std::vector<Bucket> buckets, int steps)
     : GradientReducer(communicator, strategy, parameters, std::move(buckets)), steps_(steps) {}
 
-void LocalReducer::begin(float learning_rate) {
+void LocalReducer::begin(const UpdateStep& step) {
   begin_record();
   begin_exchanges();
-  strategy_.begin_iteration(learning_rate);
+  strategy_.begin_iteration(step);
 }
 
 ExchangeRecord LocalReducer::finish(bool is_complete) {

@@ -15,7 +15,7 @@ class LocalReducer final : public GradientReducer {
   LocalReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
                std::vector<Bucket> buckets, int steps);
 
-  void begin(float learning_rate) override;
+  void begin(const UpdateStep& step) override;
   void gradient_ready(tensor::ParameterId id) override { count_ready(id); }
   void all_ready() override { ready_ = static_cast<int>(position_.size()); }
   // With `is_complete` it averages, too.

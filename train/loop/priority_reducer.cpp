@@ -24,9 +24,9 @@ PriorityReducer::PriorityReducer(Communicator& communicator, Strategy& strategy,
   }
 }
 
-void PriorityReducer::begin(float learning_rate) {
+void PriorityReducer::begin(const UpdateStep& step) {
   begin_record();
-  learning_rate_ = learning_rate;
+  step_ = step;
   is_begun_ = false;
 }
 
@@ -46,7 +46,7 @@ void PriorityReducer::begin_round() {
   if (is_begun_) return;
   is_begun_ = true;
   settle();
-  strategy_.begin_iteration(learning_rate_);
+  strategy_.begin_iteration(step_);
   begin_exchanges();
   std::ranges::fill(states_, State::filling);
   decided_.clear();

@@ -31,7 +31,7 @@ class PriorityReducer final : public GradientReducer {
   PriorityReducer(Communicator& communicator, Strategy& strategy, tensor::Parameters& parameters,
                   std::vector<Bucket> buckets);
 
-  void begin(float learning_rate) override;
+  void begin(const UpdateStep& step) override;
   void before_use(tensor::ParameterId id) override;
   void gradient_ready(tensor::ParameterId id) override;
   void all_ready() override;
@@ -67,7 +67,7 @@ class PriorityReducer final : public GradientReducer {
   std::size_t started_ = 0;              // exchanges
   std::size_t applied_ = 0;
   std::deque<Exchange> in_flight_;  // oldest first
-  float learning_rate_ = 0;
+  UpdateStep step_;
   bool is_begun_ = false;  // the exchanges of this iteration
 };
 

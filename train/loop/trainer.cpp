@@ -32,15 +32,11 @@ std::uint64_t order_mark(std::size_t iteration, std::int64_t sample) {
   return mix(mix(iteration) ^ static_cast<std::uint64_t>(sample));
 }
 
-SgdSettings sgd_settings(const Options& o) {
-  return {static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), false};
-}
-
 StrategyContext strategy_context(TrainingSetup& setup, Communicator& communicator,
                                  const std::vector<Bucket>& buckets) {
   const Options& o = setup.options();
   const bool is_invariant = o.reproducibility == Reproducibility::kInvariant;
-  return {communicator, setup.network().parameters(), o.ranks, sgd_settings(o), buckets,
+  return {communicator, setup.network().parameters(), o.ranks, setup.optimizer_settings(), buckets,
           is_invariant};
 }
 
@@ -98,12 +94,7 @@ void Trainer::set_up_keys() {
     reducer_ = std::move(reducer);
     return;
   }
-  for (const Key& key : key_plan_.keys) {
-    const bool is_here = key.server == communicator_.rank();
-    key_optimizers_.emplace_back(sgd_settings(setup_.options()),
-                                 static_cast<std::int64_t>(key.first),
-                                 is_here ? static_cast<std::int64_t>(key.count) : 0);
-  }
+  key_service_.emplace(*key_communicator_, setup_, *strategy_, buckets_, key_plan_);
 }
 
 RunRecord Trainer::run() {
@@ -133,7 +124,7 @@ void Trainer::train_epoch(int epoch) {
   const std::int64_t per_epoch = setup_.train_plan().iterations_per_epoch();
   const std::int64_t end = std::min(per_epoch * epoch, setup_.iterations());
   double cpu_before = cpu_seconds();
-  if (key_communicator_ && !setup_.is_worker()) serve_epoch(end);
+  if (key_service_) serve_epoch(end);
   while (static_cast<std::int64_t>(iterations_.size()) < end) {
     if (key_reducer_ != nullptr &&
         key_reducer_->next_iteration() > static_cast<std::int64_t>(iterations_.size())) {
@@ -163,7 +154,7 @@ void Trainer::train_epoch(int epoch) {
 void Trainer::end_served_epoch() {
   const Clock::time_point start = Clock::now();
   if (key_reducer_ != nullptr) key_reducer_->end_epoch();
-  pull_parameters();
+  pull_parameters(communicator_, setup_, buckets_);
   if (key_reducer_ == nullptr) return;
   const double seconds = seconds_since(start);
   iterations_.back().wall += seconds;
@@ -180,83 +171,11 @@ void Trainer::skip_iteration() {
   iterations_.emplace_back();
 }
 
-// A server has no iterations of its own. Its records are the mean of the epoch.
 void Trainer::serve_epoch(std::int64_t end) {
   const auto first = static_cast<std::int64_t>(iterations_.size());
-  const auto count = static_cast<double>(end - first);
-  const Clock::time_point start = Clock::now();
-  const CommunicatorStatistics before = key_communicator_->statistics();
-  const KeyServerStatistics served =
-      serve_keys(*key_communicator_, key_plan_, setup_.network().parameters().values(),
-                 [this](const KeyUpdate& update) { update_key(update); },
-                 {.consistency = setup_.arm().rule, .first_iteration = first});
-  const CommunicatorStatistics after = key_communicator_->statistics();
-  served_.gradients += served.gradients;
-  served_.dropped += served.dropped;
-  served_.staleness.resize(std::max(served_.staleness.size(), served.staleness.size()));
-  for (std::size_t i = 0; i < served.staleness.size(); ++i)
-    served_.staleness[i] += served.staleness[i];
-  IterationRecord mean;
-  mean.wall = seconds_since(start) / count;
-  part_of(mean, Part::exposed) = served.idle_seconds / count;
-  mean.exchange.moved.sent =
-      static_cast<double>(after.payload_bytes_sent - before.payload_bytes_sent) / count;
-  mean.exchange.moved.received =
-      static_cast<double>(after.payload_bytes_received - before.payload_bytes_received) / count;
-  const auto here = std::ranges::count(key_plan_.keys, communicator_.rank(), &Key::server);
-  const double expected = static_cast<double>(here) * setup_.options().ranks * count;
-  // Workers leave out iterations that have ended without them.
-  const double share =
-      expected > 0 ? static_cast<double>(served.gradients + served.dropped) / expected : 0;
-  for (const Bucket& bucket : buckets_) {
-    const Traffic formula = strategy_->traffic(bucket.range.count);
-    mean.exchange.formula.sent += share * formula.sent;
-    mean.exchange.formula.received += share * formula.received;
-  }
-  settle_parts(mean);
+  const IterationRecord mean = key_service_->serve_epoch(first, end);
   iterations_.resize(static_cast<std::size_t>(end), mean);
-  training_seconds_ += mean.wall * count;
-}
-
-// Gradients are sums over samples, divided by the size of the global batch. They become means over
-// the samples that were received. A gradient of one worker is applied at the learning rate / n, so
-// that n of them move the parameters as far as one of all workers.
-void Trainer::update_key(const KeyUpdate& update) {
-  const std::int64_t per_epoch = setup_.train_plan().iterations_per_epoch();
-  const auto global =
-      static_cast<double>(setup_.train_plan().global(update.iteration % per_epoch).count);
-  const auto scale = static_cast<float>(global / update.samples);
-  if (scale != 1.0f) {
-    for (float& gradient : update.gradient) gradient *= scale;
-  }
-  const Consistency& rule = setup_.arm().rule;
-  const bool is_of_one = rule.kind == Consistency::Kind::kAsynchronous ||
-                         (rule.kind == Consistency::Kind::kBounded && rule.bound > 0);
-  const float rate = setup_.learning_rate().at(update.iteration) /
-                     (is_of_one ? static_cast<float>(setup_.options().ranks) : 1.0f);
-  key_optimizers_[update.key].apply(static_cast<std::int64_t>(key_plan_.keys[update.key].first),
-                                    update.values, update.gradient, rate);
-}
-
-// A server's share of a bucket is its chunk.
-void Trainer::pull_parameters() {
-  ServerPlan plan;
-  const int servers = setup_.arm().servers;
-  for (int server = 0; server < servers; ++server)
-    plan.servers.push_back(setup_.options().ranks + server);
-  const int mine = communicator_.rank() - setup_.options().ranks;
-  for (const Bucket& bucket : buckets_) {
-    const auto count = static_cast<std::size_t>(bucket.range.count);
-    const std::span<float> values = setup_.network().parameters().values().subspan(
-        static_cast<std::size_t>(bucket.range.begin), count);
-    if (setup_.is_worker()) {
-      communicator_.pull({}, values, plan);
-    } else {
-      communicator_.pull(std::span<const float>(values).subspan(chunk_begin(count, servers, mine),
-                                                                chunk_count(count, servers, mine)),
-                         {nullptr, count, ElementType::kFloat32}, plan);
-    }
-  }
+  training_seconds_ += mean.wall * static_cast<double>(end - first);
 }
 
 IterationRecord Trainer::train_iteration(bool is_complete) {
@@ -267,7 +186,7 @@ IterationRecord Trainer::train_iteration(bool is_complete) {
   part_of(iteration, Part::data) = seconds_since(start);
   if (key_reducer_ != nullptr)
     key_reducer_->set_samples(static_cast<std::int64_t>(batch_.samples.size()));
-  reducer_->begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
+  reducer_->begin(step());
   if (data_parallel_ != nullptr) scatter_batch();
   for (const std::int64_t sample : batch_.samples) {
     order_hash_ += order_mark(iterations_.size(), sample);
@@ -280,6 +199,11 @@ IterationRecord Trainer::train_iteration(bool is_complete) {
   iteration.wall = seconds_since(start);
   settle_parts(iteration);
   return iteration;
+}
+
+UpdateStep Trainer::step() const {
+  const auto done = static_cast<std::int64_t>(iterations_.size());
+  return {setup_.learning_rate().at(done), done + 1};
 }
 
 void Trainer::scatter_batch() {
@@ -300,7 +224,8 @@ void Trainer::forward_and_backward(IterationRecord& iteration) {
   }
   const Clock::time_point start = Clock::now();
   const tensor::Outcome outcome = network.forward(
-      {batch_.images, batch_.labels, static_cast<double>(batch_.global_count)},
+      {batch_.images, batch_.labels, static_cast<double>(batch_.global_count),
+       setup_.options().label_smoothing},
       tensor::Mode::training, [this](tensor::ParameterId id) { reducer_->before_use(id); });
   require_finite(outcome.loss, "training");
   if (straggler_) {
@@ -342,7 +267,7 @@ void Trainer::require_finite(double loss, const char* which) const {
 IterationRecord Trainer::serve_iteration() {
   IterationRecord iteration;
   const Clock::time_point start = Clock::now();
-  reducer_->begin(setup_.learning_rate().at(static_cast<std::int64_t>(iterations_.size())));
+  reducer_->begin(step());
   reducer_->all_ready();
   iteration.exchange = reducer_->finish();
   part_of(iteration, Part::exposed) = iteration.exchange.waiting;
@@ -426,10 +351,13 @@ void Trainer::collect_served() {
   if (!key_communicator_) return;
   constexpr std::size_t kLongest = 64;
   std::vector<double> mine(kLongest + 2);
-  mine[0] = static_cast<double>(served_.gradients);
-  mine[1] = static_cast<double>(served_.dropped);
-  for (std::size_t i = 0; i < served_.staleness.size(); ++i)
-    mine[2 + std::min(i, kLongest - 1)] += static_cast<double>(served_.staleness[i]);
+  if (key_service_) {
+    const KeyServerStatistics& served = key_service_->statistics();
+    mine[0] = static_cast<double>(served.gradients);
+    mine[1] = static_cast<double>(served.dropped);
+    for (std::size_t i = 0; i < served.staleness.size(); ++i)
+      mine[2 + std::min(i, kLongest - 1)] += static_cast<double>(served.staleness[i]);
+  }
   record_.staleness.assign(kLongest, 0);
   for (const std::vector<double>& row : gather_rows(communicator_, mine)) {
     record_.gradients_applied += row[0];

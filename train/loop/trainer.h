@@ -13,6 +13,7 @@
 #include "train/experiment/training_setup.h"
 #include "train/loop/data_parallel_reducer.h"
 #include "train/loop/key_reducer.h"
+#include "train/loop/key_service.h"
 #include "train/loop/metrics.h"
 #include "train/loop/observer.h"
 #include "train/loop/replica_guard.h"
@@ -43,9 +44,7 @@ class Trainer {
   void end_served_epoch();
   // A server's epoch where gradients are applied in the order of arrival.
   void serve_epoch(std::int64_t end);
-  void update_key(const KeyUpdate& update);
-  // Gives all workers the servers' parameters.
-  void pull_parameters();
+  UpdateStep step() const;  // of the next iteration
   void skip_iteration();
   void forward_and_backward(IterationRecord& iteration);
   // Hook of backward: the gradient of a parameter is final.
@@ -65,8 +64,7 @@ class Trainer {
   std::unique_ptr<Strategy> strategy_;
   std::optional<Communicator> key_communicator_;  // of arms whose servers serve keys
   KeyPlan key_plan_;
-  std::vector<Sgd> key_optimizers_;               // of a server: one per key
-  KeyServerStatistics served_;                    // of a server: the sum over epochs
+  std::optional<KeyService> key_service_;         // of a server
   std::unique_ptr<GradientReducer> reducer_;      // null on servers that serve keys
   KeyReducer* key_reducer_ = nullptr;             // the same, of a worker that pushes keys
   DataParallelReducer* data_parallel_ = nullptr;  // the same, of the arm dataparallel

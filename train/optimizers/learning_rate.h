@@ -3,7 +3,8 @@
 // Linear scaling and warm-up as in Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet
 // in 1 Hour", 2017. The rate is given for a reference batch and is proportional to the global
 // batch. During warm-up it rises in equal steps from almost zero to the full rate. Then it is
-// constant, falls by steps, or follows half a cosine to zero.
+// constant, falls by steps, follows half a cosine to zero, or a polynomial: the rest of the
+// training to the power of `power`.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,9 @@
 
 namespace kolo::train {
 
-enum class Decay { constant, step, cosine };
-// "constant", "step", "cosine"; throws std::invalid_argument, listing these, for anything else.
+enum class Decay { constant, step, cosine, polynomial };
+// "constant", "step", "cosine", "polynomial"; throws std::invalid_argument, listing these, for
+// anything else.
 Decay decay_from(std::string_view name);
 std::string_view name_of(Decay decay);
 
@@ -25,6 +27,7 @@ struct LearningRateSettings {
   Decay decay = Decay::cosine;
   std::int64_t step_iterations = 0;  // Decay::step: iterations between two steps, warm-up included
   float step_factor = 0.1f;          // Decay::step: factor of each step
+  float power = 2;                   // Decay::polynomial
   bool operator==(const LearningRateSettings&) const = default;
 };
 

@@ -9,9 +9,9 @@ namespace {
 
 // The arrays do not overlap and the loop has no branch, so the compiler vectorizes it.
 template <bool kNesterov>
-void update(float* __restrict parameters, const float* __restrict gradients,
-            float* __restrict velocity, std::size_t count, SgdSettings settings,
-            float learning_rate) {
+void run(float* __restrict parameters, const float* __restrict gradients,
+         float* __restrict velocity, std::size_t count, const OptimizerSettings& settings,
+         float learning_rate) {
   const float momentum = settings.momentum, decay = settings.weight_decay;
   for (std::size_t i = 0; i < count; ++i) {
     const float direction = gradients[i] + decay * parameters[i];
@@ -23,11 +23,8 @@ void update(float* __restrict parameters, const float* __restrict gradients,
 
 }  // namespace
 
-Sgd::Sgd(const SgdSettings& settings, std::int64_t offset, std::int64_t count)
-    : settings_(settings), offset_(offset) {
-  if (offset < 0 || count < 0) {
-    throw std::invalid_argument(fmt::format("Sgd: a range of {} elements from {}", count, offset));
-  }
+Sgd::Sgd(const OptimizerSettings& settings, std::int64_t offset, std::int64_t count)
+    : Optimizer(offset, count), settings_(settings) {
   if (!(settings.momentum >= 0) || !(settings.weight_decay >= 0)) {
     throw std::invalid_argument(
         fmt::format("Sgd: momentum {} and weight decay {} must not be negative", settings.momentum,
@@ -39,18 +36,11 @@ Sgd::Sgd(const SgdSettings& settings, std::int64_t offset, std::int64_t count)
   velocity_.assign(static_cast<std::size_t>(count), 0.0f);
 }
 
-void Sgd::apply(std::int64_t offset, std::span<float> parameters, std::span<const float> gradients,
-                float learning_rate) {
-  const auto count = static_cast<std::int64_t>(parameters.size());
-  if (parameters.size() != gradients.size() || offset < offset_ ||
-      offset + count > offset_ + this->count()) {
-    throw std::invalid_argument(fmt::format(
-        "Sgd: {} parameters and {} gradients from element {}, but this optimizer holds {} from {}",
-        parameters.size(), gradients.size(), offset, this->count(), offset_));
-  }
-  float* velocity = velocity_.data() + (offset - offset_);
-  const auto run = settings_.has_nesterov ? update<true> : update<false>;
-  run(parameters.data(), gradients.data(), velocity, parameters.size(), settings_, learning_rate);
+void Sgd::update(std::size_t first, std::span<float> parameters, std::span<const float> gradients,
+                 const UpdateStep& step) {
+  const auto loop = settings_.has_nesterov ? run<true> : run<false>;
+  loop(parameters.data(), gradients.data(), velocity_.data() + first, parameters.size(), settings_,
+       step.learning_rate);
 }
 
 }  // namespace kolo::train

@@ -57,7 +57,7 @@ class AllReduce : public Strategy {
       : context_(std::move(context)),
         algorithm_(context_.is_invariant && context_.workers > 2 ? kInRankOrder
                                                                  : algorithm_of(arm)),
-        sgd_(context_.sgd, 0, static_cast<std::int64_t>(context_.parameters.values().size())) {}
+        optimizer_(context_.make_optimizer()) {}
 
   Work exchange(std::size_t i) override { return exchange_buffer(gradients_of(i)); }
 
@@ -66,8 +66,8 @@ class AllReduce : public Strategy {
   }
 
   void apply(std::size_t i) override {
-    sgd_.apply(context_.buckets[i].range.begin, part(context_.parameters.values(), i),
-               gradients_of(i), learning_rate_);
+    optimizer_->apply(context_.buckets[i].range.begin, part(context_.parameters.values(), i),
+                      gradients_of(i), step_);
   }
 
   // In each of these algorithms a rank receives as much as it sends.
@@ -141,7 +141,7 @@ class AllReduce : public Strategy {
   }
 
   std::string_view algorithm_;
-  Sgd sgd_;
+  std::unique_ptr<Optimizer> optimizer_;
 };
 
 // Exchanges parameters, after apply().

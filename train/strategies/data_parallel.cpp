@@ -23,8 +23,7 @@ class DataParallel final : public Strategy {
   explicit DataParallel(StrategyContext context)
       : context_(std::move(context)),
         is_ordered_(context_.is_invariant && context_.workers > 2),
-        sgd_(context_.sgd, 0,
-             is_root() ? static_cast<std::int64_t>(context_.parameters.values().size()) : 0) {}
+        optimizer_(is_root() ? context_.make_optimizer() : nullptr) {}
 
   Work exchange(std::size_t i) override {
     CallOptions call;
@@ -35,8 +34,8 @@ class DataParallel final : public Strategy {
 
   void apply(std::size_t i) override {
     if (!is_root()) return;
-    sgd_.apply(context_.buckets[i].range.begin, part(context_.parameters.values(), i),
-               part(context_.parameters.gradients(), i), learning_rate_);
+    optimizer_->apply(context_.buckets[i].range.begin, part(context_.parameters.values(), i),
+                      part(context_.parameters.gradients(), i), step_);
   }
 
   // Of the reduction and of the broadcast of the parameters.
@@ -68,7 +67,7 @@ class DataParallel final : public Strategy {
 
   StrategyContext context_;
   bool is_ordered_;
-  Sgd sgd_;
+  std::unique_ptr<Optimizer> optimizer_;  // rank 0's
 };
 
 }  // namespace

@@ -14,10 +14,11 @@
 //                  its shard, and updates a piece when its sum is complete, while later pieces
 //                  arrive. The work and the momentum exist once, not once per worker.
 //
-// Both call the same Sgd on ranges. The update of an element depends on that element only, so both
-// end with the same bits. Workers pull into the gradients' memory, also when they pull parameters,
-// and a server that is also a worker updates a copy: backward may still need the old parameters of
-// a layer whose gradient is final. After backward, apply() copies the new ones to their place.
+// Both call the same optimizer on ranges. The update of an element depends on that element only, so
+// both end with the same bits. (LARS needs whole layers, so it cannot run at servers.) Workers pull
+// into the gradients' memory, also when they pull parameters, and a server that is also a worker
+// updates a copy: backward may still need the old parameters of a layer whose gradient is final.
+// After backward, apply() copies the new ones to their place.
 //
 // Traffic, w workers and s dedicated servers: a worker sends and receives the gradients once; a
 // server w / s times. With a server in each of n workers: 2 (n - 1) / n, as with a ring. With both
@@ -60,8 +61,7 @@ class ParameterServer final : public Strategy {
     if (arm.update_at == UpdateAt::server) {
       if (!arm.is_served()) hold_shard();
     } else if (context_.is_worker()) {
-      const auto elements = static_cast<std::int64_t>(context_.parameters.values().size());
-      optimizers_.emplace_back(context_.sgd, 0, elements);
+      optimizers_.push_back(context_.make_optimizer());
     }
   }
 
@@ -89,7 +89,7 @@ class ParameterServer final : public Strategy {
     if (arm_.update_at == UpdateAt::server) {
       std::memcpy(values.data(), pulled.data(), values.size_bytes());
     } else {
-      optimizers_.front().apply(bucket.begin, values, pulled, learning_rate_);
+      optimizers_.front()->apply(bucket.begin, values, pulled, step_);
     }
   }
 
@@ -116,9 +116,9 @@ class ParameterServer final : public Strategy {
     if (!is_server()) return;
     for (const Bucket& bucket : context_.buckets) {
       const ServerShare held = share(static_cast<std::size_t>(bucket.range.count));
-      optimizers_.emplace_back(context_.sgd,
-                               bucket.range.begin + static_cast<std::int64_t>(held.begin),
-                               static_cast<std::int64_t>(held.count));
+      optimizers_.push_back(
+          context_.make_optimizer(bucket.range.begin + static_cast<std::int64_t>(held.begin),
+                                  static_cast<std::int64_t>(held.count)));
     }
   }
 
@@ -133,15 +133,16 @@ class ParameterServer final : public Strategy {
       values = copy_;
     }
     auto* numbers = reinterpret_cast<float*>(sums.data());
-    optimizers_[i].apply(piece.begin, values, {numbers, count}, learning_rate_);
+    optimizers_[i]->apply(piece.begin, values, {numbers, count}, step_);
     std::memcpy(numbers, values.data(), values.size_bytes());
   }
 
   Arm arm_;
   StrategyContext context_;
   ServerPlan plan_;
-  std::vector<Sgd> optimizers_;  // workers: one over the arena; servers that update: one per bucket
-  std::vector<float> copy_;      // of the piece in work
+  // Workers: one over the arena; servers that update: one per bucket.
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;
+  std::vector<float> copy_;  // of the piece in work
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include "collectives/communicator.h"
 #include "tensor/arena.h"
 #include "train/loop/buckets.h"
-#include "train/optimizers/sgd.h"
+#include "train/optimizers/optimizer.h"
 #include "train/strategies/arm.h"
 
 namespace kolo::train {
@@ -23,11 +23,18 @@ struct StrategyContext {
   Communicator& communicator;
   tensor::Parameters& parameters;
   int workers = 1;  // ranks [0, workers) are workers; dedicated servers follow
-  SgdSettings sgd;
+  OptimizerSettings optimizer;
   std::vector<Bucket> buckets;
   bool is_invariant = false;  // sums are in the order of ranks (Reproducibility::kInvariant)
 
   bool is_worker() const { return communicator.rank() < workers; }
+  std::unique_ptr<Optimizer> make_optimizer(std::int64_t offset, std::int64_t count) const {
+    return train::make_optimizer(optimizer, offset, count, layers_of(parameters));
+  }
+  // The optimizer of the whole arena.
+  std::unique_ptr<Optimizer> make_optimizer() const {
+    return make_optimizer(0, static_cast<std::int64_t>(parameters.values().size()));
+  }
 };
 
 // Payload bytes of one rank.
@@ -45,7 +52,7 @@ class Strategy {
   // Called before the first exchange of an iteration. Gradients are sums over this worker's samples
   // of d loss / d parameter, divided by the size of the global batch. So their sum over workers is
   // the gradient of the mean loss.
-  virtual void begin_iteration(float learning_rate) { learning_rate_ = learning_rate; }
+  virtual void begin_iteration(const UpdateStep& step) { step_ = step; }
 
   // Starts the exchange of bucket `i`, whose gradients are final on this rank. Called in order, on
   // all ranks, including servers.
@@ -67,7 +74,7 @@ class Strategy {
   virtual int hops(std::int64_t) const { return 2; }
 
  protected:
-  float learning_rate_ = 0;
+  UpdateStep step_;
 };
 
 // Makes the strategy of an arm. Throws std::invalid_argument if the arm does not fit the

@@ -93,7 +93,7 @@ Training train_model(const std::string& name, const Dataset& train, const Datase
     const tensor::Outcome outcome =
         network.forward({batch.images, batch.labels, divisor}, tensor::Mode::training);
     network.backward();
-    sgd.apply(0, parameters.values(), parameters.gradients(), rate.at(done));
+    sgd.apply(0, parameters.values(), parameters.gradients(), {rate.at(done), done + 1});
     if (done < 10) result.first_loss += outcome.loss / 10;
     if (done >= epochs * iterations - 10) result.last_loss += outcome.loss / 10;
     ++done;

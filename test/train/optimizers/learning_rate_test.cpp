@@ -44,15 +44,27 @@ TEST_CASE("steps multiply the rate at fixed intervals") {
   CHECK(rate.at(60) == Approx(0.01f));
 }
 
+TEST_CASE("a polynomial falls from the full rate to almost zero") {
+  const LearningRate rate({.base = 1,
+                           .warmup_iterations = 10,
+                           .total_iterations = 110,
+                           .decay = Decay::polynomial,
+                           .power = 2});
+  CHECK(rate.at(10) == Approx(1));
+  CHECK(rate.at(60) == Approx(0.25));
+  CHECK(rate.at(109) == Approx(0.0001f).epsilon(0.01));
+}
+
 TEST_CASE("invalid settings of the learning rate are rejected") {
   CHECK_THROWS_AS(LearningRate({.base = -1}), std::invalid_argument);
   CHECK_THROWS_AS(LearningRate({.reference_batch = 0}), std::invalid_argument);
   CHECK_THROWS_AS(LearningRate({.total_iterations = 0}), std::invalid_argument);
   CHECK_THROWS_AS(LearningRate({.decay = Decay::step}), std::invalid_argument);
+  CHECK_THROWS_AS(LearningRate({.power = 0}), std::invalid_argument);
   CHECK(decay_from("cosine") == Decay::cosine);
-  CHECK_THROWS_WITH(
-      decay_from("linear"),
-      "unknown decay 'linear' of the learning rate; expected one of constant, step, cosine");
+  CHECK_THROWS_WITH(decay_from("linear"),
+                    "unknown decay 'linear' of the learning rate; expected one of constant, step, "
+                    "cosine, polynomial");
 }
 
 }  // namespace

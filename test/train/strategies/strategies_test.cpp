@@ -15,6 +15,7 @@
 #include "test/train/tiny_network.h"
 #include "train/loop/bucket_reducer.h"
 #include "train/loop/hash.h"
+#include "train/optimizers/sgd.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ using kolo::test::expect;
 // Global batches with uneven shares, and some with empty shares.
 constexpr std::array<std::int64_t, 6> kGlobalBatches{6, 5, 7, 2, 1, 8};
 constexpr BucketSizes kSmallBuckets{256, 1024};
-constexpr SgdSettings kSgd{0.9f, 0.01f, false};
+constexpr OptimizerSettings kSgd{.momentum = 0.9f, .weight_decay = 0.01f};
 
 struct Result {
   std::vector<float> values;
@@ -66,7 +67,8 @@ void expect_bytes(const Traffic& moved, const Traffic& formula, std::size_t exch
 }
 
 Result train_with(const std::string& arm_text, int workers, bool helps_in_backward = true,
-                  Reproducibility reproducibility = Reproducibility::kFast) {
+                  Reproducibility reproducibility = Reproducibility::kFast,
+                  const OptimizerSettings& optimizer = kSgd) {
   CommunicatorOptions options;
   options.reproducibility = reproducibility;
   const bool is_invariant = reproducibility == Reproducibility::kInvariant;
@@ -81,14 +83,14 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
         plan_buckets(ranges_in_arena(parameters),
                      static_cast<std::int64_t>(parameters.values().size()), sizes_of(arm));
     const auto strategy =
-        make_strategy(arm, {communicator, parameters, workers, kSgd, buckets, is_invariant});
+        make_strategy(arm, {communicator, parameters, workers, optimizer, buckets, is_invariant});
     const auto reducer =
         make_reducer(arm, communicator, *strategy, parameters, buckets, helps_in_backward);
     std::int64_t begin = 0;
     Traffic moved, formula;
     for (std::size_t i = 0; i < kGlobalBatches.size(); ++i) {
       const std::int64_t global = kGlobalBatches[i];
-      reducer->begin(0.05f);
+      reducer->begin({0.05f, static_cast<std::int64_t>(i) + 1});
       if (communicator.rank() < workers) {
         run_backward(network, *reducer, share_of({begin, global}, communicator.rank(), workers),
                      global);
@@ -161,10 +163,16 @@ TEST_CASE(
 }
 
 TEST_CASE("two workers get the same bits with every strategy") {
-  const Result ring = train_with("ring", 2);
-  for (const std::string& arm : kArms) {
-    INFO(arm);
-    CHECK(train_with(arm, 2).values == ring.values);
+  for (const auto kind : {OptimizerKind::sgd, OptimizerKind::adamw, OptimizerKind::lars}) {
+    const auto train = [&](const std::string& arm) {
+      return train_with(arm, 2, true, Reproducibility::kFast, {.kind = kind}).values;
+    };
+    const std::vector<float> ring = train("ring");
+    for (const std::string& arm : kArms) {
+      if (needs_whole_layers(kind) && arm.ends_with("optimizer=server")) continue;
+      INFO(arm << ", " << name_of(kind));
+      CHECK(train(arm) == ring);
+    }
   }
 }
 
@@ -208,7 +216,7 @@ std::vector<float> train_by_accumulation(int workers) {
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += gradients[i];
       }
     }
-    sgd.apply(0, values, sum, 0.05f);
+    sgd.apply(0, values, sum, {0.05f});
     begin += global;
   }
   return {values.begin(), values.end()};
@@ -230,7 +238,7 @@ std::vector<float> train_by_local_steps(int workers, std::size_t steps) {
       std::ranges::copy(replicas[worker], values.begin());
       find_gradients(network, share_of({begin, global}, static_cast<int>(worker), workers), global);
       for (float& gradient : gradients) gradient *= static_cast<float>(workers);
-      optimizers[worker].apply(0, replicas[worker], gradients, 0.05f);
+      optimizers[worker].apply(0, replicas[worker], gradients, {0.05f});
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += double{replicas[worker][i]};
     }
     begin += global;
@@ -310,7 +318,7 @@ TEST_CASE("naive and flat start after backward, overlap and buckets during it") 
           static_cast<std::int64_t>(network.parameters().values().size()), sizes_of(arm));
       CountingStrategy strategy(communicator);
       BucketReducer reducer(communicator, strategy, network.parameters(), buckets, true, rung.sync);
-      reducer.begin(0.1f);
+      reducer.begin({0.1f});
       run_backward(network, reducer, {0, 4}, 4);
       expect(strategy.started == rung.during_backward, "exchanges that start during backward");
       const ExchangeRecord record = reducer.finish();
@@ -332,7 +340,7 @@ TEST_CASE("the time in flight is within the iteration, and covers the wait after
         make_strategy(parse_arms("ring", {}).front(), {communicator, parameters, 2, {}, buckets});
     BucketReducer reducer(communicator, *strategy, parameters, buckets, true);
     const auto start = Clock::now();
-    reducer.begin(0.1f);
+    reducer.begin({0.1f});
     run_backward(network, reducer, {communicator.rank() * 2, 2}, 4);
     const ExchangeRecord record = reducer.finish();
     const double wall = std::chrono::duration<double>(Clock::now() - start).count();
@@ -347,7 +355,7 @@ namespace {
 class NotingStrategy final : public Strategy {
  public:
   explicit NotingStrategy(std::unique_ptr<Strategy> ring) : ring_(std::move(ring)) {}
-  void begin_iteration(float learning_rate) override { ring_->begin_iteration(learning_rate); }
+  void begin_iteration(const UpdateStep& step) override { ring_->begin_iteration(step); }
   Work exchange(std::size_t i) override {
     order.push_back(i);
     return ring_->exchange(i);
@@ -382,7 +390,7 @@ std::vector<std::vector<std::size_t>> orders_with_slow(int slow) {
     NotingStrategy strategy(make_strategy(arm, {communicator, parameters, kRanks, {}, buckets}));
     const auto reducer = make_reducer(arm, communicator, strategy, parameters, buckets, true);
     for (int iteration = 0; iteration < 3; ++iteration) {
-      reducer->begin(0.1f);
+      reducer->begin({0.1f});
       if (communicator.rank() == slow) {
         reducer->settle();
         for (const tensor::ParameterId id : parameters.arena_order()) reducer->gradient_ready(id);
@@ -425,7 +433,7 @@ TEST_CASE("fusion: gradients that are final on all ranks are reduced together") 
     const auto reducer = make_reducer(arm, communicator, strategy, parameters, buckets, true);
     for (int iteration = 0; iteration < 3; ++iteration) {
       for (float& gradient : parameters.gradients()) gradient = 1;
-      reducer->begin(0.1f);
+      reducer->begin({0.1f});
       if (communicator.rank() == 1) {  // there gradients become final one by one
         for (const tensor::ParameterId id : parameters.arena_order()) reducer->gradient_ready(id);
       } else {
@@ -452,7 +460,7 @@ TEST_CASE("a gradient that is not finite is reported with rank, iteration and pa
                        static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
       CountingStrategy strategy(communicator);
       BucketReducer reducer(communicator, strategy, parameters, buckets, true);
-      reducer.begin(0.1f);
+      reducer.begin({0.1f});
       const tensor::ParameterId first = parameters.arena_order().front();
       parameters.gradient(first)[3] = bad;
       try {
