@@ -14,7 +14,10 @@
 // Gradients of parameters are overwritten, not accumulated, so they need no clearing between
 // iterations.
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -77,6 +80,12 @@ class Tape {
   // Registers a use of a parameter in forward, before its values are read. Calls the hook for uses.
   // A second use in one tape throws std::invalid_argument.
   void use(ParameterId id);
+  // Registers a normalisation over `values` per channel.
+  void note_normalised(std::int64_t values) {
+    fewest_normalised_ = std::min(fewest_normalised_, values);
+  }
+  // The fewest values per channel of any normalisation; the largest integer if there is none.
+  std::int64_t fewest_normalised() const { return fewest_normalised_; }
   // Parameters in order of use.
   const std::vector<ParameterId>& uses() const { return uses_; }
 
@@ -96,6 +105,7 @@ class Tape {
   std::vector<ParameterId> uses_;
   std::vector<bool> is_used_;
   UseHook before_use_;
+  std::int64_t fewest_normalised_ = std::numeric_limits<std::int64_t>::max();
   const GradientHook* hook_ = nullptr;
 };
 

@@ -11,17 +11,14 @@ namespace kolo::tensor {
 
 namespace {
 
-// The ids of all parameters, in reverse order of use.
-std::vector<ParameterId> reverse_of_execution(Model& model, Parameters& parameters, Pool& pool,
-                                              const Shape& image) {
-  Tape tape(nullptr, parameters, pool, Mode::dry);
+// Runs the model on one image, shapes only.
+void run_dry(Model& model, Tape& tape, const Shape& image) {
   const Value logits =
       model.forward(tape, tape.input(Tensor::outline({1, image[0], image[1], image[2]})));
   if (logits->data.shape().rank() != 2) {
     throw std::invalid_argument(fmt::format("a model returns logits of shape N x classes, not {}",
                                             logits->data.shape().text()));
   }
-  return {tape.uses().rbegin(), tape.uses().rend()};
 }
 
 std::int64_t real_labels(std::span<const std::int32_t> labels) {
@@ -39,7 +36,10 @@ Network::Network(std::unique_ptr<Model> model, Parameters parameters, const Shap
   if (image_.rank() != 3) {
     throw std::invalid_argument(fmt::format("an image has shape H x W x C, not {}", image_.text()));
   }
-  const auto order = reverse_of_execution(*model_, parameters_, pool_, image_);
+  Tape tape(nullptr, parameters_, pool_, Mode::dry);
+  run_dry(*model_, tape, image_);
+  fewest_normalised_ = tape.fewest_normalised();
+  const std::vector<ParameterId> order(tape.uses().rbegin(), tape.uses().rend());
   parameters_.lay_out(order);
   parameters_.initialize(seed);
 }

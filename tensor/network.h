@@ -60,6 +60,9 @@ class Network {
   const Parameters& parameters() const { return parameters_; }
   Backend& backend() { return *backend_; }
   const Shape& image() const { return image_; }
+  // The fewest values per channel that a normalisation has for one image; the largest integer if
+  // the model normalises nothing. Training needs 2 per batch.
+  std::int64_t fewest_normalised() const { return fewest_normalised_; }
   // The memory of activations, for statistics.
   const Pool& pool() const { return pool_; }
 
@@ -71,6 +74,7 @@ class Network {
   Pool pool_;
   std::unique_ptr<Tape> tape_;
   Value logits_;
+  std::int64_t fewest_normalised_;
 };
 
 }  // namespace kolo::tensor

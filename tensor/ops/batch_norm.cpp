@@ -85,11 +85,19 @@ void check(Tape& tape, const Value& x, const BatchNormParameters& ids, const Val
   if (residual != nullptr) require_shape("batch_norm: residual", shape, residual->data.shape());
 }
 
+// As PyTorch: with one value the normalised value would be 0, whatever the input.
+void require_several_values(Tape& tape, const BatchNormParameters& ids, const Shape& x) {
+  if (!tape.is_recording() || x.count() > x[3]) return;
+  throw std::invalid_argument(fmt::format(
+      "batch_norm: {}: more than one value per channel is needed in training, got an input of {}; "
+      "take a larger batch",
+      tape.parameters().list()[static_cast<std::size_t>(ids.weight)].name, x.text()));
+}
+
 void move_running(Parameters& p, const BatchNormParameters& ids, const Statistics& batch,
                   const Shape& x) {
   const auto values = static_cast<float>(x.count() / x[3]);
-  // With one value per channel there is no unbiased variance; use the biased one, zero.
-  const float unbiased = values > 1 ? values / (values - 1) : 1.0F;
+  const float unbiased = values / (values - 1);
   float* const mean = p.buffer(ids.running_mean);
   float* const variance = p.buffer(ids.running_var);
   for (std::int64_t c = 0; c < x[3]; ++c) {
@@ -116,7 +124,9 @@ Value batch_norm(Tape& tape, const Value& x, const BatchNormParameters& paramete
   tape.use(parameters.bias);
   const Shape& shape = x->data.shape();
   const Value y = tape.make(shape);
+  tape.note_normalised(shape.count() / shape[3]);
   if (tape.is_dry()) return y;
+  require_several_values(tape, parameters, shape);
 
   Parameters& p = tape.parameters();
   auto node = std::make_unique<BatchNormNode>(tape.pool(), shape[3]);

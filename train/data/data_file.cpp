@@ -29,7 +29,10 @@ DataFile open_data_file(const std::filesystem::path& path) {
 
 void require_directory(std::string_view scheme, const std::filesystem::path& directory) {
   std::error_code error;
-  if (std::filesystem::is_directory(directory, error)) return;
+  if (std::filesystem::is_directory(directory, error)) {
+    const std::filesystem::directory_iterator listing(directory, error);
+    if (!error) return;
+  }
   throw DataError(
       fmt::format("data set '{}:{}': '{}' {}", scheme, directory.string(), directory.string(),
                   error ? "cannot be listed: " + error.message() : "is not a directory"));

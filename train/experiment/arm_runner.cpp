@@ -18,6 +18,7 @@
 #include "train/experiment/events.h"
 #include "train/experiment/inherited_pipe.h"
 #include "train/experiment/progress_bar.h"
+#include "train/experiment/training_setup.h"
 #include "train/experiment/turns.h"
 #include "transports/launch/launch.h"
 
@@ -164,6 +165,7 @@ void check_data(const Options& options) {
   for (const Split split : {Split::train, Split::test}) {
     const auto dataset = open_dataset(options.dataset, split, data);
     BatchPlan(dataset->size(), options.samples_per_iteration(), options.ranks);
+    if (split == Split::train) require_full_batch(options, dataset->size());
   }
 }
 

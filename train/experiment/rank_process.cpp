@@ -4,10 +4,12 @@
 
 #include <cstdio>
 #include <memory>
+#include <stdexcept>
 
 #include "collectives/communicator.h"
 #include "collectives/report_exceptions.h"
 #include "train/count_text.h"
+#include "train/data/dataset.h"
 #include "train/experiment/events.h"
 #include "train/experiment/progress_bar.h"
 #include "train/loop/trainer.h"
@@ -96,6 +98,13 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
   } catch (const Error& error) {
     if (options.events_fd < 0) throw;  // under another launcher each rank reports it
     return report_failure(error, rank);
+  } catch (const DataError&) {
+    throw;
+  } catch (const std::invalid_argument&) {
+    throw;
+  } catch (const std::exception& error) {  // probably of several ranks, as a loss of NaN
+    if (options.events_fd < 0) throw;
+    return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);
   }
   return 0;
 }

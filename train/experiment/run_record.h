@@ -25,6 +25,7 @@ struct EpochRecord {
   bool is_evaluated = false;
   double test_loss = 0;
   double test_accuracy = 0;
+  std::string test_note;        // why test_loss is not a number; empty: it is one
   double training_seconds = 0;  // so far, without evaluation and checks
   double learning_rate = 0;     // of the last iteration
 };
@@ -61,6 +62,7 @@ struct RunRecord {
   std::string transport;
   int workers = 0;
   int servers = 0;
+  int classes = 0;
   double allowed_byte_difference = 0;  // between measured and formula, from uneven chunks
   std::int64_t counted_iterations = 0;
   std::vector<EpochRecord> epochs;

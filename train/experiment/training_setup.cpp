@@ -52,7 +52,19 @@ TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
   agree_on_data(communicator);
   plan_iterations();
   make_network();
+  require_several_values();
   broadcast_initial(communicator);
+}
+
+void require_full_batch(const Options& options, std::int64_t train_samples) {
+  const std::int64_t wanted = options.samples_per_iteration();
+  if (wanted <= train_samples) return;
+  throw DataError(fmt::format(
+      "{} {}: an iteration takes {} of {}, but there {} {}; lower it, or raise --train-size",
+      options.global_batch > 0 ? "--global-batch" : "--batch-size",
+      options.global_batch > 0 ? options.global_batch : options.batch_size,
+      count_text(wanted, "sample"), count_text(options.ranks, "rank"),
+      train_samples == 1 ? "is" : "are", train_samples));
 }
 
 OptimizerSettings TrainingSetup::optimizer_settings() const {
@@ -97,6 +109,7 @@ void TrainingSetup::plan_iterations() {
         options_.ranks, test_samples_));
   }
   train_plan_ = std::make_unique<BatchPlan>(train_samples_, global_batch, options_.ranks);
+  require_full_batch(options_, train_samples_);
   test_plan_ = std::make_unique<BatchPlan>(test_samples_, global_batch, options_.ranks);
   const std::int64_t per_epoch = train_plan_->iterations_per_epoch();
   iterations_ = per_epoch * options_.epochs;
@@ -130,6 +143,24 @@ void TrainingSetup::make_network() {
   network_ = std::make_unique<tensor::Network>(
       std::move(model), std::move(parameters), settings.image,
       tensor::make_backend(options_.backend, options_.threads), options_.seed);
+}
+
+// A batch normalisation cannot train on one value per channel. Only the first and the last batch
+// of an epoch can have different shares.
+void TrainingSetup::require_several_values() const {
+  if (network_->fewest_normalised() > 1) return;
+  for (const std::int64_t iteration : {std::int64_t{0}, train_plan_->iterations_per_epoch() - 1}) {
+    for (int rank = 0; rank < options_.ranks; ++rank) {
+      if (train_plan_->local(iteration, rank).count != 1) continue;
+      throw DataError(fmt::format(
+          "model '{}' normalises over one value per channel and image, so each rank needs 2 "
+          "samples "
+          "or none in a batch, but rank {} has 1 of the {} of {} batch of an epoch; change "
+          "--batch-size, --train-size or --ranks",
+          options_.model, rank, train_plan_->global(iteration).count,
+          iteration == 0 ? "the first" : "the last"));
+    }
+  }
 }
 
 void TrainingSetup::broadcast_initial(Communicator& communicator) {

@@ -15,6 +15,10 @@
 
 namespace kolo::train {
 
+// Throws DataError if an iteration needs more samples than there are. The learning rate is scaled
+// with the batch, so a batch that cannot be filled would be trained at a wrong rate.
+void require_full_batch(const Options& options, std::int64_t train_samples);
+
 class TrainingSetup {
  public:
   // Collective over all ranks. Opens the data (workers only), checks that it is the same on all
@@ -37,6 +41,7 @@ class TrainingSetup {
   const LearningRate& learning_rate() const { return *learning_rate_; }
   std::int64_t iterations() const { return iterations_; }
   int epochs() const { return epochs_; }
+  std::int64_t classes() const { return classes_; }
 
   // The terms that must be equal in all arms of a comparison and are known before training: name to
   // value. The same on every worker.
@@ -46,6 +51,7 @@ class TrainingSetup {
   void agree_on_data(Communicator& communicator);
   void plan_iterations();
   void make_network();
+  void require_several_values() const;
   void broadcast_initial(Communicator& communicator);
 
   Options options_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "train/experiment/prediction.h"
@@ -227,7 +228,7 @@ void Trainer::forward_and_backward(IterationRecord& iteration) {
       {batch_.images, batch_.labels, static_cast<double>(batch_.global_count),
        setup_.options().label_smoothing},
       tensor::Mode::training, [this](tensor::ParameterId id) { reducer_->before_use(id); });
-  require_finite(outcome.loss, "training");
+  require_finite(outcome.loss);
   if (straggler_) {
     straggler_->computed(seconds_since(start) - reducer_->seconds_in_forward());
     straggler_->settle();
@@ -255,13 +256,13 @@ void Trainer::gradient_ready(tensor::ParameterId id) {
   compute_began_ = Clock::now();
 }
 
-void Trainer::require_finite(double loss, const char* which) const {
+void Trainer::require_finite(double loss) const {
   if (std::isfinite(loss)) return;
-  throw std::runtime_error(
-      fmt::format("rank {}: the {} loss is {} at iteration {}, training has diverged; lower --lr "
-                  "(now {:g}), or give "
-                  "it a longer --warmup-epochs",
-                  setup_.rank(), which, loss, iterations_.size() + 1, setup_.options().lr));
+  throw std::runtime_error(fmt::format(
+      "rank {}: the training loss is {} at iteration {}, training has diverged; lower --lr "
+      "(now {:g}), or give "
+      "it a longer --warmup-epochs",
+      setup_.rank(), loss, iterations_.size() + 1, setup_.options().lr));
 }
 
 IterationRecord Trainer::serve_iteration() {
@@ -314,12 +315,26 @@ void Trainer::evaluate_epoch(EpochRecord& epoch) {
   communicator_.broadcast(setup_.network().parameters().buffers());
   const Score score = evaluate(communicator_, setup_.is_worker() ? &setup_.network() : nullptr,
                                setup_.test_data(), setup_.test_plan());
-  require_finite(score.loss, "test");
   epoch.is_evaluated = true;
   epoch.test_loss = score.loss;
   epoch.test_accuracy = score.accuracy;
+  if (!std::isfinite(score.loss)) {
+    epoch.test_loss = std::numeric_limits<double>::quiet_NaN();
+    epoch.test_note = why_no_test_loss();
+  }
   note_.test_accuracy = score.accuracy;
   record_.evaluation_seconds += seconds_since(start);
+}
+
+// The training loss is finite, so the parameters are. Evaluation differs in the statistics of batch
+// normalisation.
+std::string Trainer::why_no_test_loss() {
+  const std::span<const float> statistics = setup_.network().parameters().buffers();
+  const bool are_finite = std::ranges::all_of(statistics, [](float x) { return std::isfinite(x); });
+  return fmt::format(
+      "{}; larger batches per rank give better ones",
+      are_finite ? "with the running statistics of batch normalisation a sample's logits overflow"
+                 : "the running statistics of batch normalisation have overflowed");
 }
 
 void Trainer::prove_equal() {
@@ -395,6 +410,7 @@ void Trainer::collect() {
   if (communicator_.size() > 1) record_.terms["transport"] = record_.transport;
   record_.workers = o.ranks;
   record_.servers = setup_.arm().servers;
+  record_.classes = static_cast<int>(setup_.classes());
   // Chunks of a bucket differ by one element, so in each bucket two elements may differ from the
   // formula, in each direction.
   record_.allowed_byte_difference =

@@ -49,7 +49,8 @@ class Trainer {
   void forward_and_backward(IterationRecord& iteration);
   // Hook of backward: the gradient of a parameter is final.
   void gradient_ready(tensor::ParameterId id);
-  void require_finite(double loss, const char* which) const;
+  void require_finite(double loss) const;
+  std::string why_no_test_loss();
   void finish_epoch(int epoch, std::int64_t first_iteration);
   void evaluate_epoch(EpochRecord& epoch);
   void prove_equal();

@@ -2,6 +2,7 @@
 
 #include "train/experiment/run_record_json.h"
 #include "train/loop/metrics.h"
+#include "train/report/findings.h"
 #include "train/report/report.h"
 #include "train/report/table.h"
 

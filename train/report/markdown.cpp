@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "train/report/findings.h"
 #include "train/report/report.h"
 #include "train/report/table.h"
 

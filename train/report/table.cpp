@@ -6,11 +6,8 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <map>
 #include <optional>
-#include <set>
 
-#include "train/count_text.h"
 #include "train/loop/metrics.h"
 
 namespace kolo::train {
@@ -293,155 +290,6 @@ std::string final_hashes(const Runs& runs) {
   return fmt::format("{}", fmt::join(hashes, " "));
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-std::string finding_on_replicas(const Report& report) {
-  if (report.runs.front().workers == 1) return "";  // there is nothing to compare
-  std::int64_t checks = 0;
-  std::vector<std::string> at_ends;
-  for (const RunRecord& run : report.runs) {
-    checks += run.replica_checks;
-    if (!run.difference.empty() && run.seed == report.runs.front().seed) at_ends.push_back(run.arm);
-  }
-  std::string text = fmt::format(
-      "The replicas were compared {} time{} (by a hash of all parameters) and were always equal.",
-      checks, checks == 1 ? "" : "s");
-  if (!at_ends.empty()) {
-    text += fmt::format(" Those of {} differ during an epoch, and were compared at its end only.",
-                        joined(at_ends));
-  }
-  return text;
-}
-
-// Compares the final weights of all arms with those of the first arm of the same seed; empty if
-// there is one arm.
-std::string finding_on_weights(const Report& report) {
-  const RunRecord* first = nullptr;  // the first run of the seed
-  std::set<std::string> differs;
-  std::map<std::string, std::string> differs_by_rule;  // arm, and how
-  double widest = 0;
-  for (const RunRecord& run : report.runs) {
-    if (first == nullptr || run.seed != first->seed) first = &run;
-    if (!run.difference.empty() && run.final_hash != first->final_hash) {
-      differs_by_rule[run.arm] = run.difference;
-      continue;
-    }
-    if (run.final_hash != first->final_hash) differs.insert(run.arm);
-    widest =
-        std::max(widest, std::abs(run.epochs.back().train_loss - first->epochs.back().train_loss));
-  }
-  std::vector<std::string> equal, different;
-  for (const RunRecord& run : report.runs) {
-    if (run.seed != report.runs.front().seed || differs_by_rule.contains(run.arm)) continue;
-    (differs.contains(run.arm) ? different : equal).push_back(run.arm);
-  }
-  std::string by_rule;
-  if (!differs_by_rule.empty()) {
-    std::vector<std::string> arms;
-    for (const auto& [arm, how] : differs_by_rule) arms.push_back(fmt::format("{} ({})", arm, how));
-    by_rule = fmt::format("{} train{} in another way, so other parameters are expected there.",
-                          joined(arms), arms.size() == 1 ? "s" : "");
-  }
-  if (equal.size() + different.size() == 1) return by_rule;
-  if (!by_rule.empty()) by_rule += " ";
-  if (different.empty()) {
-    return fmt::format("{}The final parameters are equal, bit for bit, in all {}arms ({}).",
-                       by_rule, by_rule.empty() ? "" : "other ", joined(equal));
-  }
-  return by_rule + fmt::format(
-                       "The final parameters of {} differ from those of {}: their sums are made in "
-                       "another order, "
-                       "and training carries the rounding on, as in two runs of one program with 1 "
-                       "and 2 threads. "
-                       "That is no property of a strategy. The training losses of the last epoch "
-                       "differ by at most "
-                       "{:.2g}; with --reproducibility invariant the final parameters are equal.",
-                       joined(different), joined(equal), widest);
-}
-
-// Spread of iteration times in a run. All iterations do the same work, so on an idle machine they
-// take about the same time.
-struct Times {
-  const RunRecord* run = nullptr;
-  double low = 0, high = 0;  // 10th and 90th percentile, seconds
-
-  double width() const { return high / low; }
-};
-
-// For each arm, in order, the run with the widest spread.
-std::vector<Times> widest_of_arms(const Report& report) {
-  std::vector<Times> widest;
-  for (const RunRecord& run : report.runs) {
-    const std::vector<double> counted = run.counted_seconds();
-    const Times times{&run, quantile(counted, 0.1), quantile(counted, 0.9)};
-    const auto of_arm =
-        std::ranges::find(widest, run.arm, [](const Times& t) { return t.run->arm; });
-    if (of_arm == widest.end()) {
-      widest.push_back(times);
-    } else if (times.width() > of_arm->width()) {
-      *of_arm = times;
-    }
-  }
-  return widest;
-}
-
-// Warns if the times of an arm vary so much that the machine was probably busy; otherwise empty.
-std::string finding_on_times(const Report& report) {
-  constexpr double kQuiet = 1.5;  // seen on two idle cores: 1.05 to 1.2
-  const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
-  std::vector<std::string> arms;
-  for (const Times& times : widest_of_arms(report)) {
-    if (times.high < kQuiet * times.low) continue;
-    const RunRecord& run = *times.run;
-    arms.push_back(fmt::format("of {} {}from {:.0f} to {:.0f} ms",
-                               has_seeds ? fmt::format("{}, seed {},", run.arm, run.seed) : run.arm,
-                               arms.empty() ? "took " : "", 1e3 * times.low, 1e3 * times.high));
-  }
-  if (arms.empty()) return "";
-  return fmt::format(
-      "WARNING: the iterations {} (10th to 90th percentile{}): another program used the machine, "
-      "or "
-      "ranks had to share a core; repeat the run before you compare speeds.",
-      fmt::join(arms, "; "), has_seeds ? ", for each arm the seed with the widest spread" : "");
-}
-
-std::string name_of(const RunRecord& run, const Report& report) {
-  const bool has_seeds = report.runs.front().seed != report.runs.back().seed;
-  return has_seeds ? fmt::format("{}, seed {}", run.arm, run.seed) : run.arm;
-}
-
-// Warns if forward took different times in the runs; otherwise empty. Forward is the same work in
-// every run, and runs without communication, so a difference comes from the machine. (Backward may
-// be slower because communication uses cores or memory, which is a property of the strategy.)
-std::string finding_on_forward(const Report& report) {
-  constexpr double kSame = 1.15;
-  const auto [quick, slow] =
-      std::ranges::minmax_element(report.runs, [](const RunRecord& left, const RunRecord& right) {
-        return left.forward_seconds() < right.forward_seconds();
-      });
-  if (slow->forward_seconds() <= kSame * quick->forward_seconds()) return "";
-  return fmt::format(
-      "WARNING: the machine was not equally fast for all runs: forward, the same work in each, "
-      "took {:.1f} ms "
-      "in {} and {:.1f} ms in {} (medians){}; repeat the runs before you compare speeds; with "
-      "shorter epochs (--train-size) the arms take turns more often.",
-      1e3 * quick->forward_seconds(), name_of(*quick, report), 1e3 * slow->forward_seconds(),
-      name_of(*slow, report),
-      slow->servers > 0 ? ", or its dedicated servers used the workers' cores" : "");
-}
-
-std::string finding_on_bytes(const Report& report) {
-  std::set<std::string> wrong;
-  for (const RunRecord& run : report.runs) {
-    if (!run.bytes_match()) wrong.insert(run.arm);
-  }
-  if (wrong.empty()) return "Every rank moved the bytes of its strategy's formula.";
-  return fmt::format("WARNING: the bytes moved differ from the formula in {}.",
-                     fmt::join(wrong, ", "));
-}
-
 }  // namespace
 
 std::vector<const RunRecord*> runs_of(const Report& report, const std::string& arm) {
@@ -470,30 +318,6 @@ Table make_table(const Report& report) {
     });
   }
   return table.take();
-}
-
-std::vector<std::string> findings(const Report& report) {
-  if (report.runs.empty()) return {};
-  std::vector<std::string> sentences;
-  constexpr std::int64_t kFew = 20;
-  if (report.runs.front().counted_iterations < kFew) {
-    sentences.push_back(
-        fmt::format("WARNING: speeds and times come from {}, too few for a comparison.",
-                    count_text(report.runs.front().counted_iterations, "counted iteration")));
-  } else {
-    for (std::string sentence : {finding_on_times(report), finding_on_forward(report)}) {
-      if (!sentence.empty()) sentences.push_back(std::move(sentence));
-    }
-  }
-  if (!report.incomplete.empty()) {
-    sentences.push_back(fmt::format("INCOMPLETE: only {} of the runs finished. {}",
-                                    report.runs.size(), report.incomplete));
-  }
-  for (std::string sentence :
-       {finding_on_replicas(report), finding_on_weights(report), finding_on_bytes(report)}) {
-    if (!sentence.empty()) sentences.push_back(std::move(sentence));
-  }
-  return sentences;
 }
 
 }  // namespace kolo::train

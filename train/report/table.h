@@ -25,8 +25,4 @@ Table make_table(const Report& report);
 // The runs of one arm, in the order of seeds.
 std::vector<const RunRecord*> runs_of(const Report& report, const std::string& arm);
 
-// The findings of the comparison, one sentence each: equality of replicas and of the final weights
-// of the arms, bytes against formula, warnings.
-std::vector<std::string> findings(const Report& report);
-
 }  // namespace kolo::train

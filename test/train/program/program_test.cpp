@@ -191,6 +191,9 @@ TEST_CASE("wrong arguments are reported once, before anything runs") {
   refuses({"compare", "--no-report", "--dataset", "letters"}, "letters");
   refuses({"compare", "--no-report", "--ranks", "9", "--train-size", "8"},
           "more ranks than samples");
+  refuses(
+      {"compare", "--no-report", "--train-size", "100", "--batch-size", "51"},
+      "--batch-size 51: an iteration takes 102 samples of 2 ranks, but there are 100; lower it");
   refuses({"compare", "--no-report", "--transport", "pigeon"}, "unknown transport 'pigeon'");
   refuses({"crossover", "--shape", "1Gbit", "--straggle", "rank=1,factor=2"},
           "crossover does not expect '--straggle'");
@@ -199,6 +202,19 @@ TEST_CASE("wrong arguments are reported once, before anything runs") {
   CHECK_FALSE(fs::exists(folder.path / "out"));
   refuses({"compare", "--no-report", "--strategies", "ring:lr=0.5,ps"},
           "may differ in their strategy only");
+}
+
+TEST_CASE("a rank with one sample is refused by a model that normalises over one value") {
+  const Folder folder;
+  const ProgramResult ended =
+      run_program({"train", "--model", "resnet18", "--train-size", "5", "--test-size", "4",
+                   "--batch-size", "2", "--epochs", "1"},
+                  folder.text());
+  INFO(ended.output);
+  CHECK(ended.exit_code == 2);
+  CHECK_THAT(ended.output, ContainsSubstring("rank 1 has 1 of the 1 of the last batch"));
+  const std::string said = "kolo-train: model 'resnet18'";
+  CHECK(ended.output.find(said) == ended.output.rfind(said));
 }
 
 TEST_CASE("compare.sh knows the options of compare") {

@@ -48,21 +48,44 @@ bool can_shrink_shared_memory() {
 
 }  // namespace
 
+namespace {
+
+// A start without root's rights.
+Start unprivileged_start(const Folder& folder, Words words) {
+  Start start = folder.start(std::move(words));
+  if (geteuid() != 0) return start;
+  // Copy the program: its folder may not be accessible without root rights.
+  start.file = folder.path / "kolo-train";
+  fs::copy_file(program_under_test(), start.file);
+  start.variables["HOME"] = "/nonexistent";  // not that of root
+  for (const fs::path& path : {folder.path, folder.temporary()}) {
+    REQUIRE(chown(path.c_str(), kNobody, kNobody) == 0);
+  }
+  start.prepare = become_nobody;
+  return start;
+}
+
+}  // namespace
+
 TEST_CASE("compare works without root") {
   const std::string transport = GENERATE("shm", "tcp");
   const Folder folder;
-  Start start = folder.start(small({"compare", "--report=out", "--transport=" + transport}));
-  if (geteuid() == 0) {
-    // Copy the program: its folder may not be accessible without root rights.
-    start.file = folder.path / "kolo-train";
-    fs::copy_file(program_under_test(), start.file);
-    start.variables["HOME"] = "/nonexistent";  // not that of root
-    for (const fs::path& path : {folder.path, folder.temporary()}) {
-      REQUIRE(chown(path.c_str(), kNobody, kNobody) == 0);
-    }
-    start.prepare = become_nobody;
-  }
-  check_runs(start, folder);
+  check_runs(
+      unprivileged_start(folder, small({"compare", "--report=out", "--transport=" + transport})),
+      folder);
+}
+
+TEST_CASE("a folder of data that may not be read is refused with the reason") {
+  const std::string kind = GENERATE("svhn", "mnist", "cifar10");
+  const Folder folder;
+  fs::create_directory(folder.path / "data");
+  const Start start =
+      unprivileged_start(folder, {"compare", "--no-report", "--dataset", kind + ":data"});
+  fs::permissions(folder.path / "data", fs::perms::none);
+  const ProgramResult ended = run_program(start);
+  CHECK(ended.output ==
+        "kolo-train: data set '" + kind + ":data': 'data' cannot be listed: Permission denied\n");
+  CHECK(ended.exit_code == 2);
 }
 
 TEST_CASE("shared memory needs no space in /dev/shm") {

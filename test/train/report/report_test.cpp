@@ -3,8 +3,10 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -12,6 +14,7 @@
 #include "train/experiment/comparability.h"
 #include "train/experiment/progress_bar.h"
 #include "train/loop/metrics.h"
+#include "train/report/findings.h"
 #include "train/report/table.h"
 
 namespace {
@@ -33,7 +36,7 @@ RunRecord made_up_run(const std::string& arm, std::uint64_t seed, int servers) {
   run.counted_iterations = 2;
   run.step_seconds = {0.5, 0.2, 0.3};
   run.step_losses = {3, 2, 1};
-  run.epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, 1.0, 0.1}};
+  run.epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, {}, 1.0, 0.1}};
   for (int rank = 0; rank < 2 + servers; ++rank) {
     RankRecord record;
     record.rank = rank;
@@ -54,7 +57,7 @@ RunRecord made_up_run(const std::string& arm, std::uint64_t seed, int servers) {
 Report made_up_report() {
   Report report;
   report.command = "kolo-train compare";
-  report.machine = {{"cores", "2"}};
+  report.machine = {{"cores", "4"}};
   report.runs = {made_up_run("ring", 1, 0), made_up_run("ps", 1, 1)};
   return report;
 }
@@ -388,13 +391,41 @@ TEST_CASE("the progress line fits its width and shows the fraction of all work")
              Catch::Matchers::EndsWith("ps (2/2) starting"));
 }
 
+TEST_CASE("a loss above that of a guess, and a test loss that is no number, are findings") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), !ContainsSubstring("diverged"));
+  RunRecord& run = report.runs[1];
+  run.classes = 10;
+  run.epochs.back().train_loss = 3.1;  // above the first iteration's, 3
+  run.epochs.back().test_loss = std::numeric_limits<double>::quiet_NaN();
+  run.epochs.back().test_note = "the statistics have overflowed";
+  const std::string text = report_text(report);
+  CHECK_THAT(text, ContainsSubstring("above that of a guess (2.3): " + run.arm + " (3.1)"));
+  CHECK_THAT(text, ContainsSubstring("the test loss of " + run.arm +
+                                     " after epoch 1 is no number: the statistics have "
+                                     "overflowed."));
+  const RunRecord again = run_record_from(to_json_text(run));
+  CHECK(std::isnan(again.epochs.back().test_loss));
+  CHECK(again.epochs.back().test_note == run.epochs.back().test_note);
+}
+
+TEST_CASE("arms with more processes than cores are named") {
+  Report report = made_up_report();
+  report.machine["cores"] = "2";
+  CHECK_THAT(report_text(report), ContainsSubstring("more processes than the 2 cores of this "
+                                                    "machine: " +
+                                                    report.runs[1].arm + " (3)."));
+  report.machine["cores"] = "3";
+  CHECK_THAT(report_text(report), !ContainsSubstring("more processes than"));
+}
+
 TEST_CASE("the table compares accuracies at equal seconds") {
   Report report = made_up_report();
-  report.runs[0].epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, 1.0, 0.1},
-                           {2, 6, 1.0, 0.4, true, 1.2, 0.75, 2.0, 0.1}};
+  report.runs[0].epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, {}, 1.0, 0.1},
+                           {2, 6, 1.0, 0.4, true, 1.2, 0.75, {}, 2.0, 0.1}};
   report.runs[0].training_seconds = 2.0;
-  report.runs[1].epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.625, 1.9, 0.1},
-                           {2, 6, 1.0, 0.4, true, 1.2, 0.875, 3.8, 0.1}};
+  report.runs[1].epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.625, {}, 1.9, 0.1},
+                           {2, 6, 1.0, 0.4, true, 1.2, 0.875, {}, 3.8, 0.1}};
   report.runs[1].training_seconds = 3.8;
   const auto cells_of = [&](const std::string& label) {
     for (const TableRow& row : make_table(report).rows) {
