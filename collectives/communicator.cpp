@@ -401,6 +401,8 @@ void Communicator::abort(ErrorCode code, int peer, std::string_view reason) {
   std::shared_ptr(held())->abort(code, peer, reason);
 }
 
+void Communicator::stop(std::string_view reason) { std::shared_ptr(held())->stop(reason); }
+
 std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
   try {
     return state().allocate(bytes);

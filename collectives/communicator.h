@@ -363,6 +363,9 @@ class Communicator {
   // The same for a failure that the caller has detected: its code, and the rank that caused it, by
   // its number in this communicator (or kNoPeer). "rank R (HOST): " is put before the reason.
   void abort(ErrorCode code, int peer, std::string_view reason);
+  // Refuses all later operations here, and aborts as above if any is in flight. For an owner that
+  // waits for calls of other threads before it destroys the communicator.
+  void stop(std::string_view reason);
   // The job's failure, if this rank knows of one. Asks the store and waits for no peer. For
   // monitoring, as NCCL's ncclCommGetAsyncError. From any thread.
   std::optional<Error> failure() const;

@@ -29,6 +29,7 @@ CommunicatorOptions options_of(const kolo_options* given) {
   options.timeline = text_of(fields.timeline);
   if (fields.log != nullptr) {
     options.log = [log = fields.log, context = fields.log_context](std::string_view line) {
+      const InCallback in_callback;
       log(context, std::string(line).c_str());
     };
   }
@@ -104,41 +105,48 @@ kolo_result kolo_create_by_all_gather(const kolo_options* options, int rank, int
   });
 }
 
-void kolo_free(kolo_communicator* communicator) { end(communicator); }
+void kolo_free(kolo_communicator* communicator) {
+  if (communicator == nullptr) return;
+  const std::shared_ptr<Shared> shared = communicator->shared;
+  shared->calls.end(communicator);
+}
 
 kolo_result kolo_split(kolo_communicator* communicator, int color, int key,
                        kolo_communicator** made) {
-  return guarded(last_of(communicator), [&] {
+  const auto make_group = [&] {
     prepare(made, "made");
     auto group = held(communicator).split(color, key);
     if (group) make(made, *std::move(group));
-  });
+  };
+  return counted(communicator, make_group, RunningCalls::Kind::kMakesGroup);
 }
 
 kolo_result kolo_duplicate(kolo_communicator* communicator, kolo_communicator** made) {
-  return guarded(last_of(communicator), [&] {
+  const auto make_group = [&] {
     prepare(made, "made");
     make(made, held(communicator).duplicate());
-  });
+  };
+  return counted(communicator, make_group, RunningCalls::Kind::kMakesGroup);
 }
 
 kolo_result kolo_subset(kolo_communicator* communicator, const int* ranks, int count,
                         kolo_communicator** made) {
-  return guarded(last_of(communicator), [&] {
+  const auto make_group = [&] {
     prepare(made, "made");
     if (count < 0 || (ranks == nullptr && count > 0))
       refuse("`ranks` is null, or `count` is below 0");
     make(made, held(communicator).subset({ranks, static_cast<std::size_t>(count)}));
-  });
+  };
+  return counted(communicator, make_group, RunningCalls::Kind::kMakesGroup);
 }
 
 kolo_result kolo_abort(kolo_communicator* communicator, const char* reason) {
-  return guarded(last_of(communicator), [&] { held(communicator).abort(text_of(reason)); });
+  return counted(communicator, [&] { held(communicator).abort(text_of(reason)); });
 }
 
 kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, int peer,
                            const char* reason) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (result < KOLO_ERROR_PEER_LOST || result > KOLO_ERROR_SYSTEM)
       refuse("kolo_abort_for: the result is not one of KOLO_ERROR_PEER_LOST to KOLO_ERROR_SYSTEM");
     const auto code = static_cast<kolo::ErrorCode>(result - KOLO_ERROR_PEER_LOST);
@@ -147,27 +155,27 @@ kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, 
 }
 
 kolo_result kolo_check(kolo_communicator* communicator) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (const auto failure = held(communicator).failure()) throw *failure;
   });
 }
 
 kolo_result kolo_progress(kolo_communicator* communicator, int* is_active) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     const bool active = held(communicator).progress();
     if (is_active != nullptr) *is_active = active ? 1 : 0;
   });
 }
 
 kolo_result kolo_descriptor(kolo_communicator* communicator, int* descriptor) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (descriptor == nullptr) refuse("`descriptor` is null; the result is stored there");
     *descriptor = held(communicator).descriptor();
   });
 }
 
 kolo_result kolo_allocate(kolo_communicator* communicator, size_t bytes, void** memory) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     prepare(memory, "memory");
     auto made = held(communicator).allocate(bytes);
     void* const address = made.get();

@@ -93,7 +93,13 @@ using namespace kolo::c_interface;
 
 kolo_failure kolo_last_failure(const kolo_communicator* communicator) {
   try {
-    const Failure failure = communicator == nullptr ? thread_failure : communicator->last->get();
+    Failure failure = thread_failure;
+    if (communicator != nullptr) {
+      Shared& shared = *communicator->shared;
+      shared.calls.enter(RunningCalls::Kind::kCall);
+      failure = shared.last.get();
+      shared.calls.leave(RunningCalls::Kind::kCall);
+    }
     returned_text = failure.text;
     return {failure.result, failure.peer, returned_text.c_str()};
   } catch (...) {

@@ -14,6 +14,7 @@
 
 #include "collectives/c/kolo.h"
 #include "collectives/c/kolo_store.h"
+#include "collectives/c/running_calls.h"
 #include "collectives/communicator.h"
 #include "transports/error.h"
 #include "transports/rendezvous.h"
@@ -26,7 +27,7 @@ struct Failure {
   std::string text;
 };
 
-// The last failure of a communicator. Its works share it, and may outlive the communicator.
+// The last failure of a communicator and its works.
 class LastFailure {
  public:
   void set(const Failure& failure) {
@@ -41,6 +42,12 @@ class LastFailure {
  private:
   mutable std::mutex mutex_;
   Failure failure_;
+};
+
+// What a communicator shares with its works, which may outlive it.
+struct Shared {
+  LastFailure last;
+  RunningCalls calls;
 };
 
 kolo_result result_of(ErrorCode code);
@@ -105,14 +112,15 @@ Struct fields_of(const Struct* given, const char* name) {
 struct kolo_communicator {
   explicit kolo_communicator(kolo::Communicator made) : communicator(std::move(made)) {}
 
+  // First: callbacks that the communicator's end runs may use it.
+  const std::shared_ptr<kolo::c_interface::Shared> shared =
+      std::make_shared<kolo::c_interface::Shared>();
   kolo::Communicator communicator;
-  std::shared_ptr<kolo::c_interface::LastFailure> last =
-      std::make_shared<kolo::c_interface::LastFailure>();
 };
 
 struct kolo_work {
   kolo::Work work;
-  std::shared_ptr<kolo::c_interface::LastFailure> last;
+  std::shared_ptr<kolo::c_interface::Shared> shared;
 };
 
 struct kolo_job_store {
@@ -123,16 +131,24 @@ struct kolo_job_store {
 
 namespace kolo::inline v0::c_interface {
 
-inline LastFailure* last_of(const kolo_communicator* communicator) {
-  return communicator == nullptr ? nullptr : communicator->last.get();
+// Runs `body` as a call on the communicator; an exception becomes a result. Null: `body` refuses
+// it.
+template <typename Body>
+kolo_result counted(const kolo_communicator* communicator, Body&& body,
+                    RunningCalls::Kind kind = RunningCalls::Kind::kCall) noexcept {
+  if (communicator == nullptr) return guarded(nullptr, std::forward<Body>(body));
+  Shared& shared = *communicator->shared;
+  shared.calls.enter(kind);
+  const kolo_result result = guarded(&shared.last, std::forward<Body>(body));
+  shared.calls.leave(kind);
+  return result;
 }
 
-inline Communicator& held(kolo_communicator* communicator) {
+template <typename Handle>
+auto& held(Handle* communicator) {
   if (communicator == nullptr) refuse("the communicator is null");
-  return communicator->communicator;
-}
-inline const Communicator& held(const kolo_communicator* communicator) {
-  if (communicator == nullptr) refuse("the communicator is null");
+  if (communicator->shared->calls.is_freed()) [[unlikely]]
+    refuse("the communicator was freed");
   return communicator->communicator;
 }
 

@@ -23,8 +23,7 @@
  * Lifetime. A function that creates a handle names the function that frees it. Null may be freed.
  * Arguments must live until the call returns, unless a function says more. The memory of an
  * operation must live until the operation is done. After kolo_free(), a kolo_work may only be
- * waited for, tested and freed. Do not free a communicator while one of its functions runs, in any
- * thread: kolo_abort() ends such a call.
+ * waited for, tested and freed; kolo_free() says what happens to calls that run meanwhile.
  *
  * Counts are in elements, never in bytes. In operations with chunks, `count` is the length of
  * `all`, and the chunk of rank r has kolo_chunk_count(count, size, r) elements. To work in place,
@@ -168,7 +167,8 @@ typedef struct kolo_options {
   int profile;                          /* collect the rows of kolo_get_step_profile() */
   const char* timeline;                 /* "FILE.json": steps are written to FILE.RANK.json */
   /* Receives warnings and errors that no function returns, such as an unknown setting or a failed
-   * write of the timeline. Called from threads that use the communicator. Null: standard error. */
+   * write of the timeline. Called from threads that use the communicator; must not call functions
+   * of kolo. Null: standard error. */
   void (*log)(void* context, const char* line);
   void* log_context; /* must outlive the communicator and its groups */
 } kolo_options;
@@ -212,7 +212,14 @@ KOLO_C_API kolo_result kolo_create_by_all_gather(const kolo_options* options, in
                                                  kolo_all_gather_function all_gather, void* context,
                                                  kolo_communicator** made);
 
-/* Frees the communicator. Operations in flight then fail on other ranks: call kolo_wait() first. */
+/* Frees the communicator. Operations in flight then fail on all ranks: call kolo_wait() first.
+ *
+ * Calls of other threads on it or on its works may run meanwhile. kolo_free() waits until they have
+ * returned. Those that wait for peers fail with KOLO_ERROR_ABORTED, "the communicator was freed
+ * during this call"; a call that is about to issue an operation is refused. A call that begins
+ * before kolo_free() returns is refused with KOLO_ERROR_INVALID_ARGUMENT. After it has returned,
+ * the handle must not be used. kolo_free() may be called in a callback of kolo_when_done(). There
+ * it waits for no call: the last call that runs frees the communicator when it returns. */
 KOLO_C_API void kolo_free(kolo_communicator* communicator);
 
 /* Group of all ranks with the same `color`, ordered by `key`, then by rank. Collective over all

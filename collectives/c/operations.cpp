@@ -41,7 +41,7 @@ Call::Call(kolo_communicator* communicator, const kolo_call* call, kolo_op op, k
     return;
   }
   made_ = std::make_unique<kolo_work>();
-  made_->last = communicator->last;
+  made_->shared = communicator->shared;
 }
 
 void Call::set_work(Work work) {
@@ -61,6 +61,7 @@ std::optional<UserReduceOp> user_op(kolo_op op, const kolo_call* call) {
   made.tag = given.tag;
   made.combine = [combine = given.combine, context = given.context](
                      void* out, const void* left, const void* right, std::size_t count) {
+    const InCallback in_callback;
     if (const int status = combine(context, out, left, right, count); status != 0)
       throw std::runtime_error(failed_with("kolo_user_op.combine", status));
   };
@@ -127,6 +128,7 @@ ServerUpdate server_update(const kolo_server_update* given) {
   if (fields.update == nullptr) return {};
   return [update = fields.update, context = fields.context](std::size_t first,
                                                             std::span<std::byte> sums) {
+    const InCallback in_callback;
     if (const int status = update(context, first, sums.data(), sums.size()); status != 0)
       throw std::runtime_error(failed_with("kolo_server_update.update", status));
   };
@@ -165,7 +167,7 @@ using namespace kolo::c_interface;
 kolo_result kolo_all_reduce(kolo_communicator* communicator, const void* in, void* out,
                             size_t count, kolo_type type, kolo_op op, const kolo_call* call,
                             kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const auto from = r.elements.buffer(in, count);
@@ -178,7 +180,7 @@ kolo_result kolo_all_reduce(kolo_communicator* communicator, const void* in, voi
 kolo_result kolo_reduce_scatter(kolo_communicator* communicator, const void* all, void* chunk,
                                 size_t count, kolo_type type, kolo_op op, const kolo_call* call,
                                 kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const auto from = r.elements.buffer(all, count);
@@ -190,7 +192,7 @@ kolo_result kolo_reduce_scatter(kolo_communicator* communicator, const void* all
 
 kolo_result kolo_all_gather(kolo_communicator* communicator, const void* chunk, void* all,
                             size_t count, kolo_type type, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const auto from = elements.buffer(chunk, own_chunk(count, to.world));
@@ -202,7 +204,7 @@ kolo_result kolo_all_gather(kolo_communicator* communicator, const void* chunk, 
 
 kolo_result kolo_broadcast(kolo_communicator* communicator, void* data, size_t count,
                            kolo_type type, int root, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const auto both = elements.buffer(data, count);
@@ -214,7 +216,7 @@ kolo_result kolo_broadcast(kolo_communicator* communicator, void* data, size_t c
 kolo_result kolo_reduce(kolo_communicator* communicator, const void* in, void* out, size_t count,
                         kolo_type type, kolo_op op, int root, const kolo_call* call,
                         kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const auto from = r.elements.buffer(in, count);
@@ -226,7 +228,7 @@ kolo_result kolo_reduce(kolo_communicator* communicator, const void* in, void* o
 
 kolo_result kolo_gather(kolo_communicator* communicator, const void* chunk, void* all, size_t count,
                         kolo_type type, int root, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const auto from = elements.buffer(chunk, own_chunk(count, to.world));
@@ -239,7 +241,7 @@ kolo_result kolo_gather(kolo_communicator* communicator, const void* chunk, void
 kolo_result kolo_scatter(kolo_communicator* communicator, const void* all, void* chunk,
                          size_t count, kolo_type type, int root, const kolo_call* call,
                          kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const auto from = elements.buffer(all, count);
@@ -251,7 +253,7 @@ kolo_result kolo_scatter(kolo_communicator* communicator, const void* all, void*
 
 kolo_result kolo_all_to_all(kolo_communicator* communicator, const void* in, void* out,
                             size_t count, kolo_type type, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const auto from = elements.buffer(in, count);
@@ -263,7 +265,7 @@ kolo_result kolo_all_to_all(kolo_communicator* communicator, const void* in, voi
 
 kolo_result kolo_scan(kolo_communicator* communicator, const void* in, void* out, size_t count,
                       kolo_type type, kolo_op op, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const auto from = r.elements.buffer(in, count);
@@ -276,7 +278,7 @@ kolo_result kolo_scan(kolo_communicator* communicator, const void* in, void* out
 kolo_result kolo_exclusive_scan(kolo_communicator* communicator, const void* in, void* out,
                                 size_t count, kolo_type type, kolo_op op, const kolo_call* call,
                                 kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const auto from = r.elements.buffer(in, count);
@@ -287,7 +289,7 @@ kolo_result kolo_exclusive_scan(kolo_communicator* communicator, const void* in,
 }
 
 kolo_result kolo_barrier(kolo_communicator* communicator, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     if (!to.is_async()) return to.world.barrier(to.options);
     to.set_work(to.world.barrier_async(to.options));
@@ -297,7 +299,7 @@ kolo_result kolo_barrier(kolo_communicator* communicator, const kolo_call* call,
 kolo_result kolo_reduce_scatter_v(kolo_communicator* communicator, const void* all, void* share,
                                   const size_t* counts, kolo_type type, kolo_op op,
                                   const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const Counts each = counts_of(counts, to.world);
@@ -311,7 +313,7 @@ kolo_result kolo_reduce_scatter_v(kolo_communicator* communicator, const void* a
 kolo_result kolo_all_gather_v(kolo_communicator* communicator, const void* share, void* all,
                               const size_t* counts, kolo_type type, const kolo_call* call,
                               kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const Counts each = counts_of(counts, to.world);
@@ -325,7 +327,7 @@ kolo_result kolo_all_gather_v(kolo_communicator* communicator, const void* share
 kolo_result kolo_gather_v(kolo_communicator* communicator, const void* share, size_t share_count,
                           void* all, const size_t* counts, kolo_type type, int root,
                           const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const Counts each = to.world.rank() == root ? counts_of(counts, to.world) : Counts();
@@ -339,7 +341,7 @@ kolo_result kolo_gather_v(kolo_communicator* communicator, const void* share, si
 kolo_result kolo_scatter_v(kolo_communicator* communicator, const void* all, const size_t* counts,
                            void* share, size_t share_count, kolo_type type, int root,
                            const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const Counts each = to.world.rank() == root ? counts_of(counts, to.world) : Counts();
@@ -353,7 +355,7 @@ kolo_result kolo_scatter_v(kolo_communicator* communicator, const void* all, con
 kolo_result kolo_all_to_all_v(kolo_communicator* communicator, const void* in, const size_t* gives,
                               void* out, const size_t* gets, kolo_type type, const kolo_call* call,
                               kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const Counts given = counts_of(gives, to.world);
@@ -367,7 +369,7 @@ kolo_result kolo_all_to_all_v(kolo_communicator* communicator, const void* in, c
 
 kolo_result kolo_send(kolo_communicator* communicator, const void* data, size_t count,
                       kolo_type type, int to_rank, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const auto message = elements.buffer(data, count);
@@ -378,7 +380,7 @@ kolo_result kolo_send(kolo_communicator* communicator, const void* data, size_t 
 
 kolo_result kolo_receive(kolo_communicator* communicator, void* data, size_t count, kolo_type type,
                          int from, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const auto message = elements.buffer(data, count);
@@ -390,7 +392,7 @@ kolo_result kolo_receive(kolo_communicator* communicator, void* data, size_t cou
 kolo_result kolo_send_receive(kolo_communicator* communicator, const void* sent, size_t sent_count,
                               int to_rank, void* received, size_t received_count, int from,
                               kolo_type type, const kolo_call* call) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, nullptr);
     const Elements elements(type, {});
     to.world.send_receive(elements.buffer(sent, sent_count), to_rank,
@@ -402,7 +404,7 @@ kolo_result kolo_push_pull(kolo_communicator* communicator, const void* in, void
                            kolo_type type, kolo_op op, const kolo_server_plan* plan,
                            const kolo_server_update* update, const kolo_call* call,
                            kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const ServerPlan servers = server_plan(plan);
@@ -418,7 +420,7 @@ kolo_result kolo_push_pull(kolo_communicator* communicator, const void* in, void
 kolo_result kolo_push(kolo_communicator* communicator, const void* in, void* share, size_t count,
                       kolo_type type, kolo_op op, const kolo_server_plan* plan,
                       const kolo_server_update* update, const kolo_call* call, kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, op, work);
     const Reduced r(type, op, call);
     const ServerPlan servers = server_plan(plan);
@@ -434,7 +436,7 @@ kolo_result kolo_push(kolo_communicator* communicator, const void* in, void* sha
 kolo_result kolo_pull(kolo_communicator* communicator, const void* share, void* out, size_t count,
                       kolo_type type, const kolo_server_plan* plan, const kolo_call* call,
                       kolo_work** work) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     Call to(communicator, call, KOLO_SUM, work);
     const Elements elements(type, {});
     const ServerPlan servers = server_plan(plan);

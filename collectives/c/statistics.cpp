@@ -14,7 +14,7 @@ template <typename Body>
 const char* text_or_empty(const kolo_communicator* communicator, std::string& text,
                           const Body& body) {
   text.clear();
-  guarded(last_of(communicator), [&] { text = body(held(communicator)); });
+  counted(communicator, [&] { text = body(held(communicator)); });
   return text.c_str();
 }
 
@@ -46,13 +46,13 @@ using namespace kolo::c_interface;
 
 int kolo_rank(const kolo_communicator* communicator) {
   int rank = KOLO_NO_PEER;
-  guarded(last_of(communicator), [&] { rank = held(communicator).rank(); });
+  counted(communicator, [&] { rank = held(communicator).rank(); });
   return rank;
 }
 
 int kolo_size(const kolo_communicator* communicator) {
   int size = 0;
-  guarded(last_of(communicator), [&] { size = held(communicator).size(); });
+  counted(communicator, [&] { size = held(communicator).size(); });
   return size;
 }
 
@@ -76,19 +76,19 @@ const char* kolo_carrier(const kolo_communicator* communicator) {
 
 int64_t kolo_timeout_ms(const kolo_communicator* communicator) {
   int64_t timeout_ms = 0;
-  guarded(last_of(communicator), [&] { timeout_ms = held(communicator).timeout().count(); });
+  counted(communicator, [&] { timeout_ms = held(communicator).timeout().count(); });
   return timeout_ms;
 }
 
 kolo_result kolo_job_rank(const kolo_communicator* communicator, int rank, int* job_rank) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (job_rank == nullptr) refuse("`job_rank` is null; the result is stored there");
     *job_rank = held(communicator).job_rank(rank);
   });
 }
 
 kolo_result kolo_hosts(const kolo_communicator* communicator, int* hosts) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (hosts == nullptr) refuse("`hosts` is null; the result is stored there");
     const auto numbers = held(communicator).hosts();
     std::copy(numbers.begin(), numbers.end(), hosts);
@@ -111,7 +111,7 @@ kolo_result kolo_predict(const kolo_communicator* communicator, kolo_collective 
                          size_t bytes, kolo_type type, kolo_op op, kolo_prediction* predictions,
                          size_t room, size_t* count) {
   thread_local std::vector<std::string> names;
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (count == nullptr || (predictions == nullptr && room > 0))
       refuse("`predictions` or `count` is null: they get the result");
     const Elements elements(type, {});
@@ -129,7 +129,7 @@ kolo_result kolo_predict(const kolo_communicator* communicator, kolo_collective 
 }
 
 kolo_result kolo_measured_costs(const kolo_communicator* communicator, kolo_costs* costs) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (costs == nullptr) refuse("`costs` is null; the result is stored there");
     const Costs made = held(communicator).costs();
     *costs = {
@@ -140,7 +140,7 @@ kolo_result kolo_measured_costs(const kolo_communicator* communicator, kolo_cost
 
 kolo_result kolo_get_statistics(const kolo_communicator* communicator,
                                 kolo_statistics* statistics) {
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     const CommunicatorStatistics made = held(communicator).statistics();
     write_fields(statistics,
                  {0, made.payload_bytes_sent, made.payload_bytes_received, made.header_bytes_sent,
@@ -152,7 +152,7 @@ kolo_result kolo_get_statistics(const kolo_communicator* communicator,
 kolo_result kolo_get_peer_statistics(const kolo_communicator* communicator, int peer,
                                      kolo_peer_statistics* statistics) {
   thread_local PeerStatistics made;  // owns the strings of the result
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     made = held(communicator).peer_statistics(peer);
     const ChannelStatistics& channel = made.channel;
     const WaitStatistics& waits = made.waits;
@@ -168,7 +168,7 @@ kolo_result kolo_get_peer_statistics(const kolo_communicator* communicator, int 
 kolo_result kolo_get_step_profile(const kolo_communicator* communicator, kolo_step_profile* rows,
                                   size_t room, size_t* count) {
   thread_local std::vector<std::string> kinds;
-  return guarded(last_of(communicator), [&] {
+  return counted(communicator, [&] {
     if (count == nullptr || (rows == nullptr && room > 0))
       refuse("`rows` or `count` is null: they get the result");
     const auto made = held(communicator).step_profile();
@@ -183,5 +183,5 @@ kolo_result kolo_get_step_profile(const kolo_communicator* communicator, kolo_st
 }
 
 kolo_result kolo_write_records(kolo_communicator* communicator) {
-  return guarded(last_of(communicator), [&] { held(communicator).write_records(); });
+  return counted(communicator, [&] { held(communicator).write_records(); });
 }

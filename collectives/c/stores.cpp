@@ -25,12 +25,14 @@ struct Context {
 KeyValueFunctions key_value_functions(const std::shared_ptr<Context>& context) {
   KeyValueFunctions made;
   made.set = [context](std::string_view key, std::string_view value) {
+    const InCallback in_callback;
     const auto& functions = context->functions;
     const std::string name(key);
     expect_success(functions.set(functions.context, name.c_str(), value.data(), value.size()),
                    "set", key);
   };
   made.get = [context](std::string_view key) {
+    const InCallback in_callback;
     const auto& functions = context->functions;
     const std::string name(key);
     std::optional<std::string> value;
@@ -45,6 +47,7 @@ KeyValueFunctions key_value_functions(const std::shared_ptr<Context>& context) {
     return value;
   };
   made.add = [context](std::string_view key, std::int64_t delta) {
+    const InCallback in_callback;
     const auto& functions = context->functions;
     std::int64_t sum = 0;
     const std::string name(key);
@@ -53,6 +56,7 @@ KeyValueFunctions key_value_functions(const std::shared_ptr<Context>& context) {
   };
   if (context->functions.remove != nullptr) {
     made.remove = [context](std::string_view key) {
+      const InCallback in_callback;
       const auto& functions = context->functions;
       const std::string name(key);
       expect_success(functions.remove(functions.context, name.c_str()), "remove", key);

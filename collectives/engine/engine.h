@@ -123,6 +123,8 @@ class Engine {
   // The same for a failure that the caller has detected, with the rank of this communicator that
   // caused it.
   void abort(ErrorCode code, int peer, std::string_view reason);
+  // See Communicator::stop().
+  void stop(std::string_view reason);
   // The job's failure, if the store knows it at once. From then on this rank knows it too.
   std::optional<Error> failure();
   // Throws the job's failure if this rank knows one. All operations in flight here have ended with

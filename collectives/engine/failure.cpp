@@ -305,6 +305,16 @@ void Engine::abort(ErrorCode code, int peer, std::string_view reason) {
   end_job({code, peer, fmt::format("rank {} ({}): {}", rank_, host_, reason)});
 }
 
+void Engine::stop(std::string_view reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    is_closing_ = true;
+    changed_.notify_all();
+    if (head_ == nullptr || is_poisoned_) return;
+  }
+  abort(reason);
+}
+
 void Engine::end_job(const Error& own) {
   const Error cause = settle(own);
   if (is_driving()) return;  // in an update or a callback: its caller ends everything

@@ -1,74 +1,16 @@
 // Failures of the C interface, and the ways in which its ranks meet.
 #include <poll.h>
+
 #include <atomic>
 #include <barrier>
 #include <cstring>
-#include <map>
-#include <mutex>
 
 #include "test/collectives/c/ranks.h"
+#include "test/collectives/c/table_store.h"
 #include "test/support/catch.h"
 #include "test/transports/store/store_table.h"
 
 namespace kolo::test {
-namespace {
-
-// A key-value store in plain C functions, and how often it was freed.
-struct Table {
-  std::mutex mutex;
-  std::map<std::string, std::string> values;
-  std::map<std::string, std::int64_t> counters;
-  std::atomic<int> frees = 0;
-};
-
-int set_value(void* table, const char* key, const void* value, size_t bytes) {
-  auto& t = *static_cast<Table*>(table);
-  const std::lock_guard lock(t.mutex);
-  t.values[key].assign(static_cast<const char*>(value), bytes);
-  return 0;
-}
-
-int get_value(void* table, const char* key, int* found,
-              void (*take)(void* taker, const void* value, size_t bytes), void* taker) {
-  auto& t = *static_cast<Table*>(table);
-  const std::lock_guard lock(t.mutex);
-  const auto entry = t.values.find(key);
-  *found = entry != t.values.end() ? 1 : 0;
-  if (*found != 0) take(taker, entry->second.data(), entry->second.size());
-  return 0;
-}
-
-int add_value(void* table, const char* key, int64_t delta, int64_t* sum) {
-  auto& t = *static_cast<Table*>(table);
-  const std::lock_guard lock(t.mutex);
-  *sum = t.counters[key] += delta;
-  return 0;
-}
-
-kolo_store_functions functions_of(Table& table) {
-  kolo_store_functions functions = {};
-  functions.size = sizeof functions;
-  functions.set = set_value;
-  functions.get = get_value;
-  functions.add = add_value;
-  functions.free = [](void* freed) { ++static_cast<Table*>(freed)->frees; };
-  functions.context = &table;
-  functions.name = "the table of the test";
-  return functions;
-}
-
-void sum_ranks(kolo_communicator* world) {
-  std::int32_t value = kolo_rank(world) + 1;
-  expect_ok(kolo_all_reduce(world, &value, &value, 1, KOLO_INT32, KOLO_SUM, nullptr, nullptr));
-  const int size = kolo_size(world);
-  expect(value == size * (size + 1) / 2, "another sum");
-}
-
-std::string failure_of(const kolo_communicator* communicator = nullptr) {
-  return kolo_last_failure(communicator).text;
-}
-
-}  // namespace
 
 TEST_CASE("C interface: ranks meet over the caller's key-value store, which is freed once") {
   Table table;

@@ -1,6 +1,7 @@
 // Ranks of the C interface as threads.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -67,6 +68,17 @@ inline std::vector<std::string> run_c_ranks(int size, const char* transport, con
   });
   kolo_store_free(store);
   return thrown;
+}
+
+inline void sum_ranks(kolo_communicator* world) {
+  std::int32_t value = kolo_rank(world) + 1;
+  expect_ok(kolo_all_reduce(world, &value, &value, 1, KOLO_INT32, KOLO_SUM, nullptr, nullptr));
+  const int size = kolo_size(world);
+  expect(value == size * (size + 1) / 2, "another sum");
+}
+
+inline std::string failure_of(const kolo_communicator* communicator = nullptr) {
+  return kolo_last_failure(communicator).text;
 }
 
 }  // namespace kolo::test
