@@ -76,7 +76,7 @@ TEST_CASE("C interface: freeing a communicator fails a wait of another thread") 
     std::int32_t sent = 1, received = 0;
     kolo_work* work = nullptr;
     expect_ok(kolo_receive(world, &received, 1, KOLO_INT32, 1, nullptr, &work));
-    expect_ok(kolo_send(world, &sent, 1, KOLO_INT32, 1, nullptr, nullptr));
+    kolo_send(world, &sent, 1, KOLO_INT32, 1, nullptr, nullptr);  // may fail, as the wait does
     const kolo_result first = kolo_wait(work);
     int is_done = 0;
     expect_ok(kolo_test(work, &is_done));
@@ -91,7 +91,7 @@ TEST_CASE("C interface: freeing a communicator ends a poll loop of another threa
     std::int32_t sent = 1, received = 0;
     kolo_work* work = nullptr;
     expect_ok(kolo_receive(world, &received, 1, KOLO_INT32, 1, nullptr, &work));
-    expect_ok(kolo_send(world, &sent, 1, KOLO_INT32, 1, nullptr, nullptr));
+    kolo_send(world, &sent, 1, KOLO_INT32, 1, nullptr, nullptr);  // may fail, as the wait does
     for (int is_done = 0; is_done == 0;) expect_ok(kolo_test(work, &is_done));
     const kolo_result result = kolo_wait(work);
     kolo_work_free(work);
