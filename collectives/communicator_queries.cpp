@@ -21,10 +21,12 @@ std::string Communicator::carrier() const { return state().transport().carrier()
 std::span<const int> Communicator::hosts() const { return state().hosts(); }
 std::string_view Communicator::algorithm(Collective collective, std::size_t bytes, ElementType type,
                                          ReduceOp op) const {
+  checked_calls::require_plannable(collective, bytes, type, op);
   return algorithm_name(state().choose(collective, bytes, type, op));
 }
 std::vector<Prediction> Communicator::predict(Collective collective, std::size_t bytes,
                                               ElementType type, ReduceOp op) const {
+  checked_calls::require_plannable(collective, bytes, type, op);
   return state().predict(collective, bytes, type, op);
 }
 Costs Communicator::costs() const { return state().costs(); }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -19,9 +21,15 @@ void require_parts(const ServerPlan& plan, std::size_t servers) {
                     plan.parts.size(), servers));
   }
   const int least = *std::ranges::min_element(plan.parts);
-  if (least >= 1) return;
-  throw std::invalid_argument(
-      fmt::format("a server of the plan has {} parts; each holds at least one", least));
+  if (least < 1) {
+    throw std::invalid_argument(
+        fmt::format("a server of the plan has {} parts; each holds at least one", least));
+  }
+  const auto all = std::reduce(plan.parts.begin(), plan.parts.end(), std::int64_t{0});
+  if (all <= std::numeric_limits<int>::max()) return;
+  throw std::invalid_argument(fmt::format(
+      "the servers of the plan have {} parts together; the most is {}: divide them by a number",
+      all, std::numeric_limits<int>::max()));
 }
 
 // Place of `rank` among the plan's servers; -1: it does not serve.

@@ -26,7 +26,10 @@ Failure failure_of_exception() {
 }
 
 // Default timeout of a store and of a bootstrap.
-constexpr std::chrono::seconds kDefaultTimeout{30};
+constexpr std::chrono::milliseconds kDefaultTimeout{30'000};
+
+// A century, so that no deadline overflows.
+constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 36'525);
 
 }  // namespace
 
@@ -37,7 +40,7 @@ std::chrono::milliseconds timeout_of(std::int64_t timeout_ms) {
 
 Deadline deadline_in(std::int64_t timeout_ms) {
   const auto timeout = timeout_of(timeout_ms);
-  return Clock::now() + (timeout.count() == 0 ? kDefaultTimeout : timeout);
+  return Clock::now() + (timeout.count() == 0 ? kDefaultTimeout : std::min(timeout, kLongest));
 }
 
 void expect_success(int status, const char* function, std::string_view key) {

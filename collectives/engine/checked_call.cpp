@@ -82,7 +82,24 @@ Call begin_own(Collective collective, const ConstBuffer& buffer, CallOptions opt
   return call;
 }
 
+void refuse_average(const Call& scan) {
+  if (scan.op != ReduceOp::kAverage) return;
+  reject(scan,
+         "an average is not defined here, since each rank's sum has a different number of terms");
+}
+
 }  // namespace
+
+void require_plannable(Collective collective, std::size_t bytes, ElementType type, ReduceOp op) {
+  if (collective > Collective::kMessage) return;  // the planner refuses it
+  const std::size_t width = std::max<std::size_t>(element_bytes(type), 1);
+  const std::size_t count = bytes / width + (bytes % width == 0 ? 0 : 1);
+  Call call = begin(collective, count, {ConstBuffer(nullptr, 0, type), {}});
+  if (!is_reduction(collective)) return;
+  take_op(call, op);
+  if (collective == Collective::kScan || collective == Collective::kExclusiveScan)
+    refuse_average(call);
+}
 
 std::size_t rooted_count(Caller who, std::size_t chunk, std::size_t all, int root) {
   if (who.rank == root || all > 0) return all;
@@ -259,10 +276,7 @@ Call scan(Collective which, Caller who, ConstBuffer in, Buffer out, Reduction op
           const CallOptions& options) {
   Call call = begin(which, in.count, {in, op, options});
   take_op(call, op.op());
-  if (op.op() == ReduceOp::kAverage) {
-    reject(call,
-           "an average is not defined here, since each rank's sum has a different number of terms");
-  }
+  refuse_average(call);
   if (which == Collective::kScan || who.rank > 0) {
     require_same_count(call, who, in, out);
   } else {

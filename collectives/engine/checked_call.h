@@ -114,6 +114,9 @@ Call all_to_all_v(Caller who, ConstBuffer in, Counts gives, Buffer out, Counts g
 Call send(Caller who, ConstBuffer data, int to, const CallOptions& options);
 Call receive(Caller who, Buffer data, int from, const CallOptions& options);
 
+// A call that is only planned: throws for a length, type or operation that all calls refuse.
+void require_plannable(Collective collective, std::size_t bytes, ElementType type, ReduceOp op);
+
 // The length of a whole gather or scatter: `all` states it at the root, and at other ranks if it
 // has a count. If it has none there, all chunks are as long as this rank's.
 std::size_t rooted_count(Caller who, std::size_t chunk, std::size_t all, int root);
