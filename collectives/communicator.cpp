@@ -410,7 +410,7 @@ std::shared_ptr<std::byte[]> Communicator::allocate(std::size_t bytes) {
     throw Error(error.code(), error.peer(),
                 fmt::format("rank {}: allocate: {}", state().caller().rank, error.what()));
   } catch (const std::bad_alloc&) {
-    throw Error(ErrorCode::kSystem, kNoPeer,
+    throw Error(ErrorCode::kOutOfMemory, kNoPeer,
                 fmt::format("rank {}: allocate: there is no memory for {} bytes: ask for less, or "
                             "see ulimit -v",
                             state().caller().rank, bytes));

@@ -338,7 +338,7 @@ class Communicator {
   // The results have the same bits with any memory. This call is local; peers learn of the memory
   // at its first use. It may outlive the communicator and costs a file descriptor. Free it after
   // the operations on it are done. After a failure, memory that was mapped by peers belongs to this
-  // process alone again. Error kSystem: out of memory.
+  // process alone again. Error kSystem, or kOutOfMemory: there is no memory.
   std::shared_ptr<std::byte[]> allocate(std::size_t bytes);
 
   // Advances operations in flight without blocking. Returns true if any is still in flight.

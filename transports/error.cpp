@@ -18,6 +18,8 @@ std::string_view to_string(ErrorCode code) {
       return "protocol";
     case ErrorCode::kSystem:
       return "system";
+    case ErrorCode::kOutOfMemory:
+      return "out of memory";
   }
   return "unknown";
 }

@@ -19,6 +19,7 @@ enum class ErrorCode {
   kUnavailable,  // this build or machine lacks a requested transport, device or port
   kProtocol,     // bytes from the wire that no kolo peer would send
   kSystem,       // the operating system refused; the message carries errno's text
+  kOutOfMemory,  // a rank ran out of memory
 };
 
 std::string_view to_string(ErrorCode code);

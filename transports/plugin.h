@@ -57,7 +57,8 @@ typedef enum kolo_error_code {
   KOLO_ABORTED = 3,
   KOLO_UNAVAILABLE = 4,
   KOLO_PROTOCOL = 5,
-  KOLO_SYSTEM = 6
+  KOLO_SYSTEM = 6,
+  KOLO_OUT_OF_MEMORY = 7
 } kolo_error_code;
 
 // Memory of kolo's. The transport fills it in before it returns KOLO_FAILED.

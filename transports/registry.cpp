@@ -168,7 +168,7 @@ std::unique_ptr<Transport> make_or_tell_why(const TransportKind& kind,
       return kind.make(request);
     } catch (const std::bad_alloc&) {
       throw Error(
-          ErrorCode::kSystem, kNoPeer,
+          ErrorCode::kOutOfMemory, kNoPeer,
           "there is not enough memory to start: raise ulimit -v and ulimit -d, or the limit of "
           "the control group");
     }

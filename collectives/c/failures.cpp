@@ -18,6 +18,8 @@ Failure failure_of_exception() {
     return {KOLO_ERROR_INVALID_ARGUMENT, KOLO_NO_PEER, error.what()};
   } catch (const std::bad_alloc&) {
     return {KOLO_ERROR_OUT_OF_MEMORY, KOLO_NO_PEER, "out of memory"};
+  } catch (const std::length_error&) {
+    return {KOLO_ERROR_OUT_OF_MEMORY, KOLO_NO_PEER, "a list is longer than memory can hold"};
   } catch (const std::exception& error) {
     return {KOLO_ERROR_OTHER, KOLO_NO_PEER, error.what()};
   } catch (...) {
@@ -67,6 +69,8 @@ kolo_result result_of(ErrorCode code) {
       return KOLO_ERROR_PROTOCOL;
     case ErrorCode::kSystem:
       return KOLO_ERROR_SYSTEM;
+    case ErrorCode::kOutOfMemory:
+      return KOLO_ERROR_OUT_OF_MEMORY;
   }
   return KOLO_ERROR_OTHER;
 }

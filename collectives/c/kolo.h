@@ -70,9 +70,9 @@ typedef enum kolo_result {
   KOLO_ERROR_PROTOCOL = 6,         /* a peer sent bytes that kolo never sends */
   KOLO_ERROR_SYSTEM = 7,           /* the operating system refused */
   KOLO_ERROR_INVALID_ARGUMENT = 8, /* a wrong argument here; nothing was sent */
-  KOLO_ERROR_OUT_OF_MEMORY = 9,
-  KOLO_ERROR_OTHER = 10,         /* a failure without a code of its own */
-  KOLO_RESULT_RANGE = 0x7fffffff /* gives the enum the range of int; here and below */
+  KOLO_ERROR_OUT_OF_MEMORY = 9,    /* here, or on rank `peer` during an operation */
+  KOLO_ERROR_OTHER = 10,           /* a failure without a code of its own */
+  KOLO_RESULT_RANGE = 0x7fffffff   /* gives the enum the range of int; here and below */
 } kolo_result;
 
 #define KOLO_NO_PEER (-1)

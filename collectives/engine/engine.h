@@ -266,6 +266,7 @@ class Engine {
   std::string diagnose_timeout(const Operation& operation, int last, Deadline until) const;
   Error timed_out(const Operation& operation) const;
   Error with_missing_connections(const Error& error) const;
+  Error out_of_memory(const std::string& where) const;
   Error explain(const Operation* operation, const std::exception_ptr& exception) const;
   Error settle(Error own);
   Error find_cause(const Error& own, int peer);

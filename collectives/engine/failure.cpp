@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
@@ -113,6 +114,12 @@ Error Engine::with_missing_connections(const Error& error) const {
           error.what() + find_missing_connections(*store_, rank_, channels_, error)};
 }
 
+Error Engine::out_of_memory(const std::string& where) const {
+  return {ErrorCode::kOutOfMemory, rank_,
+          fmt::format("rank {} ({}): out of memory{}: free memory, or send less at a time", rank_,
+                      host_, where)};
+}
+
 // Makes this rank's error of an exception that was thrown while `operation` ran.
 Error Engine::explain(const Operation* operation, const std::exception_ptr& exception) const {
   const auto where = [&] {
@@ -137,6 +144,7 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
       case ErrorCode::kProtocol:
         return {error.code(), error.peer(), error.what() + where()};
       case ErrorCode::kSystem:
+      case ErrorCode::kOutOfMemory:
       case ErrorCode::kUnavailable:  // other ranks read the text, and have such devices too
         return {error.code(), error.peer(), by_rank(rank_, error.what()) + where()};
       case ErrorCode::kDeadline:
@@ -145,6 +153,10 @@ Error Engine::explain(const Operation* operation, const std::exception_ptr& exce
         return error;
     }
     return error;
+  } catch (const std::bad_alloc&) {
+    return out_of_memory(where());
+  } catch (const std::length_error&) {  // of a container that no memory could hold
+    return out_of_memory(where());
   } catch (const std::exception& error) {
     return {ErrorCode::kAborted, rank_,
             fmt::format("rank {} ({}): {}{}", rank_, host_, error.what(), where())};

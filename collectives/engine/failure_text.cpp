@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array kCodes = {ErrorCode::kPeerLost, ErrorCode::kDeadline,    ErrorCode::kMismatch,
                                ErrorCode::kAborted,  ErrorCode::kUnavailable, ErrorCode::kProtocol,
-                               ErrorCode::kSystem};
+                               ErrorCode::kSystem,   ErrorCode::kOutOfMemory};
 
 // The number at the start of a text, or kNoPeer.
 int leading_number(std::string_view text) {

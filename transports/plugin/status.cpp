@@ -20,6 +20,7 @@ static_assert(KOLO_ABORTED == static_cast<int>(ErrorCode::kAborted));
 static_assert(KOLO_UNAVAILABLE == static_cast<int>(ErrorCode::kUnavailable));
 static_assert(KOLO_PROTOCOL == static_cast<int>(ErrorCode::kProtocol));
 static_assert(KOLO_SYSTEM == static_cast<int>(ErrorCode::kSystem));
+static_assert(KOLO_OUT_OF_MEMORY == static_cast<int>(ErrorCode::kOutOfMemory));
 
 constexpr std::uint64_t kLongestSegment = std::uint64_t{1} << 30;
 
@@ -50,7 +51,7 @@ void StatusChecker::fail(kolo_status status) {
         "KOLO_DONE",
         static_cast<int>(status)));
   }
-  const bool is_known = error_.code >= KOLO_PEER_LOST && error_.code <= KOLO_SYSTEM;
+  const bool is_known = error_.code >= KOLO_PEER_LOST && error_.code <= KOLO_OUT_OF_MEMORY;
   const auto code = is_known ? static_cast<ErrorCode>(error_.code) : ErrorCode::kSystem;
   const int peer = error_.peer < 0 ? kNoPeer : error_.peer;
   const std::string text = one_line({error_.text, ::strnlen(error_.text, sizeof error_.text)});

@@ -11,7 +11,7 @@ Start it as `kolo-run -n 4 python3 program.py`, or by mpirun, srun or torchrun.
 from ._arrays import Array, UserOp
 from ._collectives import chunk_begin, chunk_count
 from ._communicator import Communicator, init
-from ._errors import (Aborted, DeadlineExceeded, Error, Mismatch, PeerLost, ProtocolError, SystemFailure, Unavailable)
+from ._errors import (Aborted, DeadlineExceeded, Error, Mismatch, OutOfMemory, PeerLost, ProtocolError, SystemFailure, Unavailable)
 from ._key_servers import Consistency, KeyClient, KeyPlan, KeyUpdate, plan_keys, serve_keys
 from ._native import (CallOptions, Count, ReduceOp, Reproducibility, ServerPlan, Work, algorithm_names, wait_any)
 from ._native import version as __version__
@@ -19,7 +19,7 @@ from ._stores import AllGatherStore, FileStore, KeyValueStore, LocalStore, Store
 
 __all__ = [
     "Aborted", "AllGatherStore", "Array", "CallOptions", "Communicator", "Consistency", "Count", "DeadlineExceeded", "Error", "FileStore",
-    "KeyClient", "KeyPlan", "KeyUpdate", "KeyValueStore", "LocalStore", "Mismatch", "PeerLost", "ProtocolError", "ReduceOp", "Reproducibility", "ServerPlan",
+    "KeyClient", "KeyPlan", "KeyUpdate", "KeyValueStore", "LocalStore", "Mismatch", "OutOfMemory", "PeerLost", "ProtocolError", "ReduceOp", "Reproducibility", "ServerPlan",
     "Store", "SystemFailure", "TcpStore", "TcpStoreServer", "Unavailable", "UserOp", "Work", "algorithm_names",
     "chunk_begin", "chunk_count", "init", "plan_keys", "serve_keys", "wait_any",
 ]

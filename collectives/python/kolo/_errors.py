@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Error", "PeerLost", "DeadlineExceeded", "Mismatch", "Aborted", "Unavailable", "ProtocolError", "SystemFailure"]
+__all__ = ["Error", "PeerLost", "DeadlineExceeded", "Mismatch", "Aborted", "Unavailable", "ProtocolError", "SystemFailure", "OutOfMemory"]
 
 
 class Error(RuntimeError):
@@ -10,7 +10,7 @@ class Error(RuntimeError):
 
     A mistake of this rank alone, such as a wrong shape, is a ValueError or TypeError instead.
 
-    code: the kind of failure, "peer lost", "deadline passed", "mismatch", "aborted", "unavailable", "protocol" or "system"
+    code: the kind of failure, "peer lost", "deadline passed", "mismatch", "aborted", "unavailable", "protocol", "system" or "out of memory"
     peer: the rank that caused it, by its number in the job (not in a group), or None
     """
 
@@ -58,6 +58,12 @@ class SystemFailure(Error):
     """The operating system refused; the message carries its text."""
 
     code = "system"
+
+
+class OutOfMemory(Error, MemoryError):
+    """The rank `peer` ran out of memory."""
+
+    code = "out of memory"
 
 
 _BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}

@@ -1,5 +1,5 @@
-// Out of memory while reading published data of other ranks: the error is std::bad_alloc, not
-// unreadable data. This program replaces the allocator, so that a test can make it fail.
+// Out of memory, as a failure of its own: not unreadable data, and not an aborted job. This program
+// replaces the allocator, so that a test can make it fail.
 #include <cstdlib>
 #include <functional>
 #include <new>
@@ -9,6 +9,7 @@
 
 #include "collectives/planner/costs_text.h"
 #include "collectives/planner/tuning.h"
+#include "test/collectives/c/ranks.h"
 #include "test/support/catch.h"
 #include "transports/base/topology.h"
 
@@ -62,6 +63,32 @@ TEST_CASE("a rank without memory does not report published data as unreadable") 
   CHECK(times_without_memory([&] { costs_from(costs); }) > 0);
   const std::string table = "all_reduce 3 inproc 1024 double_tree\n";
   CHECK(times_without_memory([&] { TuningTable::parse(table, "a table"); }) > 0);
+}
+
+TEST_CASE("an operation without memory fails as such, with the rank that ran out") {
+  bool has_failed = true;
+  int failed_on_all = 0;
+  for (int left = 0; has_failed; ++left) {
+    INFO(left << " allocations succeed");
+    CHECK(run_c_ranks(2, "inproc", [&](kolo_communicator* world) {
+            const int rank = kolo_rank(world);
+            std::vector<std::int32_t> data(5000, 1);
+            if (rank == 1) allocations_left = left;
+            const kolo_result result = kolo_all_reduce(world, data.data(), data.data(), data.size(),
+                                                       KOLO_INT32, KOLO_SUM, nullptr, nullptr);
+            const bool has_run_out = rank == 1 && std::exchange(allocations_left, -1) < 0;
+            const bool is_known = kolo_check(world) != KOLO_OK;
+            if (has_run_out && !is_known) kolo_abort(world, "the test ends");
+            if (rank == 1) has_failed = has_run_out;
+            if (rank == 1 && is_known) ++failed_on_all;
+            const kolo_failure failure = kolo_last_failure(world);
+            if (result == KOLO_ERROR_ABORTED && rank == 0) return;  // nothing was sent
+            expect(result == (has_run_out || rank == 0 ? failure.result : KOLO_OK), failure.text);
+            expect(result == KOLO_OK || result == KOLO_ERROR_OUT_OF_MEMORY, failure.text);
+            expect(!is_known || failure.peer == 1, failure.text);
+          }) == none(2));
+  }
+  CHECK(failed_on_all > 0);
 }
 
 }  // namespace kolo::test
