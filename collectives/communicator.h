@@ -139,7 +139,8 @@ class Communicator {
   std::string_view algorithm(Collective collective, std::size_t bytes,
                              ElementType type = ElementType::kFloat32,
                              ReduceOp op = ReduceOp::kSum) const;
-  // The candidates for such a call, each with its predicted time. Both refuse what the call refuses.
+  // The candidates for such a call, each with its predicted time. Both refuse what the call
+  // refuses.
   std::vector<Prediction> predict(Collective collective, std::size_t bytes,
                                   ElementType type = ElementType::kFloat32,
                                   ReduceOp op = ReduceOp::kSum) const;
