@@ -76,11 +76,13 @@ std::vector<StepProfile> Engine::step_profile() {
 }
 
 void Engine::make_recorder() {
-  std::string file = options_.timeline.empty() ? read_settings().timeline : options_.timeline;
+  const bool is_option = !options_.timeline.empty();
+  std::string file = is_option ? options_.timeline : read_settings().timeline;
   const bool is_first_world = key_prefix_ == "world/1/";
   if (!file.empty()) file = timeline_file(file, is_first_world ? "" : key_prefix_, job_rank(rank_));
-  if (options_.profile || !file.empty())
-    recorder_ = std::make_unique<Recorder>(job_rank(rank_), file, key_prefix_);
+  if (!options_.profile && file.empty()) return;
+  recorder_ = std::make_unique<Recorder>(job_rank(rank_), file, key_prefix_,
+                                         is_option ? "the option `timeline`" : "KOLO_TIMELINE");
 }
 
 // Writes at most once: after a failed attempt the caller has had its error.

@@ -108,12 +108,12 @@ void append_step(std::string& text, const StepRecord& step, int rank) {
 
 }  // namespace
 
-Recorder::Recorder(int rank, std::string file, std::string communicator)
+Recorder::Recorder(int rank, std::string file, std::string communicator, std::string_view source)
     : rank_(rank), file_(std::move(file)), communicator_(std::move(communicator)) {
   if (file_.empty()) return;
   if (const std::string why = posix::why_unwritable(file_); !why.empty()) {
     throw std::invalid_argument(
-        fmt::format("the timeline {} (KOLO_TIMELINE) cannot be written: {}", file_, why));
+        fmt::format("the timeline {} ({}) cannot be written: {}", file_, source, why));
   }
   steps_.reserve(kTimelineSteps);
   operations_.reserve(kTimelineOperations);

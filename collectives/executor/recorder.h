@@ -58,7 +58,9 @@ class Recorder {
  public:
   // `rank`: in the job. `file`: of the timeline; empty: no timeline. Throws std::invalid_argument
   // if the file cannot be written. `communicator`: its name, equal on all of its ranks.
-  Recorder(int rank, std::string file, std::string communicator = "");
+  // `source`: the option or setting that names the file, for this error.
+  Recorder(int rank, std::string file, std::string communicator = "",
+           std::string_view source = "KOLO_TIMELINE");
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
