@@ -22,6 +22,7 @@ namespace kolo::inline v0 {
 // all processes that share the store:
 // - a value that `set` has stored is found by every later `get`;
 // - `add` is atomic. A counter starts at 0, and its keys are not those of `set`.
+// Each job needs keys of its own (a prefix): a job that has failed leaves its keys in the store.
 // If a function throws, the call of kolo that needs it fails.
 struct KeyValueFunctions {
   std::function<void(std::string_view key, std::string_view value)> set;

@@ -56,8 +56,10 @@ typedef struct kolo_store_functions {
   const char* name; /* for messages: "the store of torch.distributed"; null: "the caller's store" */
 } kolo_store_functions;
 
-/* Store over the functions; copies the struct. If several jobs use one key-value store, put the
- * job's name before each key. If this call fails, it does not call `free`. */
+/* Store over the functions; copies the struct. If several jobs use one key-value store, also one
+ * after another, put a name of the job before each key. A job that has failed leaves its keys, and
+ * a later job with the same keys fails with a text that says so. If this call fails, it does not
+ * call `free`. */
 KOLO_C_API kolo_result kolo_store_from_functions(const kolo_store_functions* functions,
                                                  kolo_job_store** made);
 

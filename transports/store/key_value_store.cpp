@@ -88,6 +88,7 @@ class KeyValueStore final : public Store {
 
   void join(int rank, std::string_view communicator, int size) override {
     const std::lock_guard lock(mutex_);
+    if (joined_.empty() && !communicator.empty()) require_no_failure(rank);
     joined_.push_back({fmt::format("kolo.members/{}/{}", communicator, rank),
                        fmt::format("kolo.members/{}", communicator), !communicator.empty()});
     if (communicator.empty() || std::ranges::count(joined_, joined_.back()) > 1) return;
@@ -95,9 +96,10 @@ class KeyValueStore final : public Store {
     if (functions_.add(joined_.back().mine, 1) == 1) return;
     leave_last();
     const std::string text = fmt::format(
-        "rank {} is taken twice in '{}': another process has joined as this rank; give each "
-        "process a rank of its own, and each job a store of its own",
-        rank, communicator);
+        "rank {} is taken twice in '{}': another process has joined as this rank, or {} holds "
+        "keys of an earlier job; give each process a rank of its own, and each job keys of its "
+        "own, by a new prefix",
+        rank, communicator, describe());
     if (is_complete) {
       refusal_ = text;
     } else {
@@ -134,6 +136,20 @@ class KeyValueStore final : public Store {
   };
 
   // --- these need the lock ---
+
+  // A failure from before this rank's time is of this job or of an earlier one: nothing tells
+  // which.
+  void require_no_failure(int rank) {
+    look();
+    if (!failure_) return;
+    const std::string found = *failure_;
+    const auto words = std::min(found.rfind(" ["), found.size());  // code and peer
+    failure_ = fmt::format(
+        "{} (rank {} found this failure in {} when it began: if it is of an earlier job, give each "
+        "job keys of its own, by a new prefix){}",
+        found.substr(0, words), rank, describe(), found.substr(words));
+    throw Error(ErrorCode::kAborted, kNoPeer, *failure_);
+  }
 
   // One question that fails is no failure of the job: the caller's service may be busy.
   void look() {
