@@ -36,6 +36,13 @@ CommunicatorOptions options_of(const kolo_options* given) {
   return options;
 }
 
+kolo::Error gather_failed(int rank, int status) {
+  return {kolo::ErrorCode::kUnavailable, rank,
+          "rank " + std::to_string(rank) + ": the caller's function all_gather failed with " +
+              std::to_string(status) +
+              " in kolo_create_by_all_gather(): it must succeed on every rank; see why it failed"};
+}
+
 // Memory of kolo_allocate(), by address, as kolo_release() is given only the address.
 class Allocations {
  public:
@@ -98,7 +105,8 @@ kolo_result kolo_create_by_all_gather(const kolo_options* options, int rank, int
     if (all_gather == nullptr) refuse("the function all_gather is null");
     const kolo::CommunicatorOptions given = options_of(options);
     const auto gather = [&](std::span<const std::byte> mine, std::span<std::byte> all) {
-      expect_success(all_gather(context, mine.data(), mine.size(), all.data()), "all_gather", {});
+      if (const int status = all_gather(context, mine.data(), mine.size(), all.data()); status != 0)
+        throw gather_failed(rank, status);
     };
     auto store = kolo::store_by_all_gather(rank, size, gather, deadline_in(given.timeout.count()));
     make(made, kolo::Communicator(rank, size, std::move(store), given));

@@ -49,8 +49,8 @@ void expect_success(int status, const char* function, std::string_view key) {
   if (status == 0) return;
   throw Error(ErrorCode::kUnavailable, kNoPeer,
               "the caller's function " + std::string(function) + " failed with " +
-                  std::to_string(status) + (key.empty() ? "" : " for the key '") +
-                  std::string(key) + (key.empty() ? "" : "'"));
+                  std::to_string(status) + " for the key '" + std::string(key) +
+                  "': kolo needs this store until the communicator is freed; see why it failed");
 }
 
 kolo_result result_of(ErrorCode code) {

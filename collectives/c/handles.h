@@ -73,7 +73,7 @@ std::chrono::milliseconds timeout_of(std::int64_t timeout_ms);
 // The time from now on; 0 means 30 s.
 Deadline deadline_in(std::int64_t timeout_ms);
 
-// Throws Error kUnavailable unless a caller's function returned 0. `key`: its argument, or empty.
+// Throws Error kUnavailable unless a function of the caller's store returned 0.
 void expect_success(int status, const char* function, std::string_view key);
 
 // A caller's string; null becomes empty.

@@ -105,11 +105,7 @@ void Engine::begin(const std::function<void()>& steps) {
     steps();
     start_progress_thread();
   } catch (const Error& error) {
-    const bool is_of_rank =
-        error.code() == ErrorCode::kSystem || error.code() == ErrorCode::kOutOfMemory;
-    const Error cause = settle(with_missing_connections(
-        {error.code(), error.peer(),
-         is_of_rank ? by_rank(rank_, error.what()) : std::string(error.what())}));
+    const Error cause = settle(with_missing_connections(at_start(error)));
     leave();
     if (transport_) transport_->quiesce();  // no peer waits for its data
     throw cause;

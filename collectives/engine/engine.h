@@ -161,6 +161,7 @@ class Engine {
   };
 
   void begin(const std::function<void()>& steps);
+  Error at_start(const Error& error) const;
   void settle_current_exception() noexcept;
   void start_progress_thread();
   void meet(Store& store, GroupOrigin* origin = nullptr);

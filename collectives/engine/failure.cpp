@@ -114,6 +114,21 @@ Error Engine::with_missing_connections(const Error& error) const {
           error.what() + find_missing_connections(*store_, rank_, channels_, error)};
 }
 
+// An error of a rank alone names the rank, and what it began.
+Error Engine::at_start(const Error& error) const {
+  switch (error.code()) {
+    case ErrorCode::kSystem:
+    case ErrorCode::kOutOfMemory:
+      return {error.code(), error.peer(), by_rank(rank_, error.what())};
+    case ErrorCode::kUnavailable:
+      return {error.code(), error.peer(),
+              fmt::format("{} (making the communicator '{}')", by_rank(rank_, error.what()),
+                          options_.name)};
+    default:
+      return error;
+  }
+}
+
 Error Engine::out_of_memory(const std::string& where) const {
   return {ErrorCode::kOutOfMemory, rank_,
           fmt::format("rank {} ({}): out of memory{}: free memory, or send less at a time", rank_,

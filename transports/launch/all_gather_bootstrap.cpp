@@ -55,12 +55,15 @@ std::string exchanged(int rank, int size, const AllGather& all_gather, std::stri
   std::string first = all.front().data();
   if (!std::ranges::all_of(first, [](char c) { return c >= ' ' && c <= '~'; })) {
     throw Error(ErrorCode::kProtocol, 0,
-                "the all-gather of the bootstrap delivered other bytes than rank 0's");
+                fmt::format("rank {}: the all-gather of the bootstrap delivered other bytes than "
+                            "rank 0's",
+                            rank));
   }
   if (first.empty()) {
     throw std::invalid_argument(
-        "the all-gather of the bootstrap did not deliver rank 0's bytes: `all` must receive the "
-        "bytes of all ranks, in the order of ranks");
+        fmt::format("rank {}: the all-gather of the bootstrap did not deliver rank 0's bytes: "
+                    "`all` must receive the bytes of all ranks, in the order of ranks",
+                    rank));
   }
   return first;
 }

@@ -28,7 +28,7 @@ TEST_CASE("C interface: ranks meet over the caller's key-value store, which is f
   CHECK(table.frees == 3);
 }
 
-TEST_CASE("C interface: a failed function of the caller's store is reported with its key") {
+TEST_CASE("C interface: a failed function of the caller's store names rank, key and call") {
   Table table;
   auto functions = functions_of(table);
   functions.set = [](void*, const char*, const void*, size_t) { return 5; };
@@ -38,7 +38,9 @@ TEST_CASE("C interface: a failed function of the caller's store is reported with
   CHECK(kolo_create(nullptr, 0, 2, store, &world) == KOLO_ERROR_UNAVAILABLE);
   CHECK(world == nullptr);
   CHECK_THAT(failure_of(),
-             ContainsSubstring("the caller's function set failed with 5 for the key '"));
+             Catch::Matchers::StartsWith("rank 0: the caller's function set failed with 5 for the "
+                                         "key '") &&
+                 ContainsSubstring("see why it failed (making the communicator 'world')"));
   kolo_store_free(store);
 }
 
@@ -74,11 +76,54 @@ TEST_CASE("C interface: a failed all-gather of the caller ends the bootstrap on 
   const auto gather = [](void*, const void*, size_t, void*) { return 1; };
   CHECK(kolo_create_by_all_gather(nullptr, 1, 2, gather, nullptr, &world) ==
         KOLO_ERROR_UNAVAILABLE);
-  CHECK(failure_of() == "the caller's function all_gather failed with 1");
+  CHECK(failure_of() ==
+        "rank 1: the caller's function all_gather failed with 1 in kolo_create_by_all_gather(): it "
+        "must succeed on every rank; see why it failed");
   const auto nothing = [](void*, const void*, size_t, void*) { return 0; };
   CHECK(kolo_create_by_all_gather(nullptr, 1, 2, nothing, nullptr, &world) ==
         KOLO_ERROR_INVALID_ARGUMENT);
-  CHECK_THAT(failure_of(), ContainsSubstring("did not deliver rank 0's bytes"));
+  CHECK_THAT(failure_of(),
+             ContainsSubstring("rank 1: the all-gather of the bootstrap did not deliver "
+                               "rank 0's bytes"));
+}
+
+TEST_CASE("C interface: a job that begins on keys of an earlier job says so") {
+  Table table;
+  const auto expect_refused = [&](const std::string& part) {
+    CHECK(run_c_threads(2, [&](int rank) {
+            const auto functions = functions_of(table);
+            kolo_job_store* store = nullptr;
+            expect_ok(kolo_store_from_functions(&functions, &store));
+            kolo_communicator* world = nullptr;
+            const kolo_result made = kolo_create(nullptr, rank, 2, store, &world);
+            kolo_store_free(store);
+            expect(made != KOLO_OK, "made");
+            expect(failure_of().find(part) != std::string::npos, failure_of());
+            expect(failure_of().find("keys of its own, by a new prefix") != std::string::npos,
+                   failure_of());
+          }) == none(2));
+  };
+  table.counters["kolo.members/world/0"] = table.counters["kolo.members/world/1"] = 1;
+  table.counters["kolo.members/world"] = 2;  // both were killed
+  expect_refused(
+      "is taken twice in 'world': another process has joined as this rank, or the "
+      "table of the test holds keys of an earlier job");
+  table.counters.clear();
+  table.counters["kolo.failures"] = 1;
+  table.values["kolo.failure"] = "rank 1 (node) aborted: the disk is full [aborted, rank 1]";
+  expect_refused("rank 1 (node) aborted: the disk is full (rank ");
+}
+
+TEST_CASE("C interface: a timeline that cannot be written names the option") {
+  kolo_options options = {};
+  options.size = sizeof options;
+  options.timeline = "no such folder/steps.json";
+  kolo_job_store* store = nullptr;
+  REQUIRE(kolo_store_local(&store) == KOLO_OK);
+  kolo_communicator* world = nullptr;
+  CHECK(kolo_create(&options, 0, 1, store, &world) == KOLO_ERROR_INVALID_ARGUMENT);
+  CHECK_THAT(failure_of(), ContainsSubstring("(the option `timeline`) cannot be written: "));
+  kolo_store_free(store);
 }
 
 TEST_CASE("C interface: ranks meet over a served store and over a file") {
