@@ -198,8 +198,10 @@ void ShmChannel::close() noexcept {
       if (failure_.empty()) flush();
     } catch (const std::exception&) {  // no descriptor or no memory is left to connect
     }
-    // Must come before any other use of offered memory: the peer checks this after reading it.
-    mine_->closed.store(1, std::memory_order_seq_cst);
+    // Must come before any other use of offered memory: the peer checks this after reading it. Both
+    // are read-modify-writes. On weakly ordered processors, such as aarch64, later writes may pass
+    // a store; here they come after the peer's check, or the check sees the 1.
+    mine_->closed.exchange(1, std::memory_order_seq_cst);
   }
   take_back_lent();
   held_ = {};
