@@ -8,9 +8,10 @@
 # kolo_public_headers(NAME HEADERS...)
 #     The headers that users include. They are installed under include/kolo, with the paths of the tree or, if KOLO_HEADERS_BASE
 #     is set, the paths below that folder. Each must compile alone.
-# kolo_for_size(SOURCES...)
-#     Sources of a library that run at the start, at the end and in failures: half as large and a third faster to compile with
-#     -Os. Only in Release builds, as the sanitizers' builds share precompiled headers.
+# kolo_for_size(NAME SOURCES...)
+#     Sources of kolo_NAME that run at the start, at the end and in failures: half as large and a third faster to compile with
+#     -Os in Release builds. They are an object library of their own, which has precompiled headers of its own. Call it after
+#     all sources are added. Sources that kolo_NAME does not have, as those of components that were left out, are ignored.
 # kolo_uses_fmt(NAME)
 #     The library's .cpp files use fmt, which is linked in (KoloFormatting.cmake). Users of the installed libraries do not
 #     need fmt.
@@ -90,8 +91,34 @@ function(kolo_uses_fmt name)
   target_link_libraries(kolo_${name} PRIVATE kolo::formatting)
 endfunction()
 
-function(kolo_for_size)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>" SKIP_PRECOMPILE_HEADERS ON)
+function(kolo_for_size name)
+  set(library kolo_${name}_for_size)
+  get_target_property(sources kolo_${name} SOURCES)
+  set(moved "")
+  foreach(source IN LISTS ARGN)
+    foreach(written ${source} ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+      if(written IN_LIST sources)
+        list(REMOVE_ITEM sources ${written})
+        list(APPEND moved ${source})
+      endif()
+    endforeach()
+  endforeach()
+  add_library(${library} OBJECT EXCLUDE_FROM_ALL ${moved})
+  set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  get_target_property(libraries kolo_${name} LINK_LIBRARIES)
+  target_link_libraries(${library} PRIVATE ${libraries})
+  get_target_property(folders kolo_${name} INCLUDE_DIRECTORIES)
+  list(FILTER folders EXCLUDE REGEX "^[$]<|/generated$|-NOTFOUND$")  # those of other projects remain
+  target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+  target_include_directories(${library} SYSTEM PRIVATE ${folders})
+  get_target_property(definitions kolo_${name} COMPILE_DEFINITIONS)
+  if(definitions)
+    target_compile_definitions(${library} PRIVATE ${definitions})
+  endif()
+  kolo_flags(${library})
+  target_compile_options(${library} PRIVATE ${KOLO_LIBRARY_OPTIONS} $<$<CONFIG:Release>:-Os>)
+  kolo_precompiled(${library} FOR libraries_for_size)
+  set_target_properties(kolo_${name} PROPERTIES SOURCES "${sources};$<TARGET_OBJECTS:${library}>")
 endfunction()
 
 function(kolo_program name)

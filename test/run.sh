@@ -39,7 +39,7 @@ esac
 
 if [ -n "$tidy" ]; then
   cmake/setup.sh --with fabrics --with tidy
-  cmake --preset release -B build/tidy -D KOLO_BUILD_TESTS=OFF -D KOLO_CUDA=OFF
+  cmake --preset release -B build/tidy -D KOLO_BUILD_TESTS=OFF -D KOLO_QUICK=OFF -D KOLO_CUDA=OFF
   cmake --build build/tidy --target kolo_commit # a header that is made by the build
   exec run-clang-tidy -quiet -p build/tidy "$PWD/(transports|collectives|tensor|train|bench)/.*"
 fi

@@ -36,7 +36,7 @@ require_left_out(${directory}/with_older
   "ucx, \"ucp/api/ucp_version.h is of version 1.9, older than 1.13\", \"install libucx-dev (Debian's name) of that version or a later"
   "ofi, \"rdma/fabric.h is of version 1.16, older than 1.17\", \"install libfabric-dev (Debian's name) of that version or a later")
 
-foreach(object transports/CMakeFiles/kolo_transports.dir/base/disabled_transports.cpp.o bench/CMakeFiles/kolo_bench.dir/p2p/no_ucx_pipe.cpp.o
+foreach(object transports/CMakeFiles/kolo_transports_for_size.dir/base/disabled_transports.cpp.o bench/CMakeFiles/kolo_bench.dir/p2p/no_ucx_pipe.cpp.o
                bench/CMakeFiles/kolo_bench.dir/p2p/no_libfabric_pipe.cpp.o)
   run("compiling" ${CMAKE_COMMAND} --build ${directory} --target ${object})
 endforeach()
