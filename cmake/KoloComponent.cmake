@@ -31,6 +31,8 @@ function(kolo_flags target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   # g++ 12 warns falsely of overlaps in std::string + std::string (GCC bug 105651).
   set(quiet $<$<AND:$<NOT:$<COMPILE_LANGUAGE:C>>,$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
+  # Clang 19 forgets the pragmas of precompiled headers, with which libstdc++ silences warnings of its std::stable_sort.
+  list(APPEND quiet $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
   # nvcc passes these flags to the host compiler. It has its own form of -Werror, and the code it generates is not pedantic C++.
   set(is_cuda $<COMPILE_LANGUAGE:CUDA>)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow

@@ -170,8 +170,9 @@ void two_at_once(const Subject& subject) {
     };
     for (int i = 0; i < 600; ++i) {
       const bool is_after_another = i % 7 == 3;
-      const std::size_t first = heads[i % std::size(heads)];
-      const std::size_t next = std::min(longest, lengths[i / 5 % std::size(lengths)]);
+      const auto round = static_cast<std::size_t>(i);
+      const std::size_t first = heads[round % std::size(heads)];
+      const std::size_t next = std::min(longest, lengths[round / 5 % std::size(lengths)]);
       if (is_after_another) rank.send_pattern(peer, 3 * i, 40, Out::kSlot, kMore);
       const Bytes one = pattern(rank.rank(), peer, 3 * i + 1, first);
       const Bytes other = pattern(rank.rank(), peer, 3 * i + 2, next);
