@@ -1,7 +1,7 @@
 # CUDA support: the option KOLO_CUDA and the search for nvcc.
 #
-# KOLO_CUDA builds the kernels for NVIDIA devices; the default is ON if nvcc is found. It enables CUDA as a language of the
-# project; kolo_flags (KoloComponent.cmake) has flags for .cu files.
+# KOLO_CUDA builds the kernels for NVIDIA devices; the default is ON if nvcc is found, except in a cross build. It enables CUDA
+# as a language of the project; kolo_flags (KoloComponent.cmake) has flags for .cu files.
 #
 # nvcc may be found and not work, for example because it is too old for the host's g++. Then CUDA is left out with a message.
 # If KOLO_CUDA was requested (preset cuda), that is an error with nvcc's output.
@@ -19,7 +19,7 @@ find_program(KOLO_NVCC NAMES "$ENV{CUDACXX}" nvcc HINTS ENV CUDA_HOME ENV CUDA_P
              PATHS /usr/local/cuda /opt/cuda DOC "NVIDIA's compiler, for KOLO_CUDA")
 mark_as_advanced(KOLO_NVCC)
 set(kolo_cuda_default OFF)
-if(KOLO_NVCC AND PROJECT_IS_TOP_LEVEL)
+if(KOLO_NVCC AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CROSSCOMPILING)
   set(kolo_cuda_default ON)
 endif()
 option(KOLO_CUDA "Build the kernels for NVIDIA's devices" ${kolo_cuda_default})

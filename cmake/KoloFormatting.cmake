@@ -4,8 +4,19 @@
 # program may link any other version of fmt. Header-only use (FMT_HEADER_ONLY) would take five seconds per source, two thirds
 # of a build. It is the fallback if formatting.cpp does not fit the installed version of fmt.
 
-find_package(fmt REQUIRED)
-get_target_property(include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+# Only the headers are needed. Where they are those of the system, as in a cross build, no package file may be found.
+find_package(fmt QUIET)
+if(fmt_FOUND)
+  get_target_property(include fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
+else()
+  find_path(KOLO_FMT_HEADERS fmt/format-inl.h DOC "Folder of fmt's headers, if there is no package file of fmt")
+  mark_as_advanced(KOLO_FMT_HEADERS)
+  if(NOT KOLO_FMT_HEADERS)
+    message(FATAL_ERROR "kolo: fmt was not found: install libfmt-dev (Debian's name), or name the folder of its package or headers "
+                        "with -D CMAKE_PREFIX_PATH=DIR")
+  endif()
+  set(include ${KOLO_FMT_HEADERS})
+endif()
 set(inside "FMT_BEGIN_NAMESPACE=namespace fmt { inline namespace inside_kolo {" "FMT_END_NAMESPACE=} }")
 
 if(NOT DEFINED KOLO_FMT_ONCE)

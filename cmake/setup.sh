@@ -8,6 +8,7 @@
 #            plots   matplotlib, for the plots of reports and benchmarks
 #            peers   gloo, Open MPI and MPICH, to compare with kolo
 #            fuzz    clang and its fuzzer, for the preset fuzz
+#            cross   compiler for aarch64, and QEMU to run its programs, for the preset aarch64
 #            tests   ccache and mold: a repeated build takes seconds; for tests: networks and firewalls, pkg-config, dpkg-dev, Doxygen
 #            launchers  Open MPI, MPICH, Slurm and an SSH server, which the tests of launchers start; their services are
 #                    neither started nor enabled
@@ -25,6 +26,7 @@ fabrics="libucx-dev libfabric-dev"
 plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
 fuzz="clang llvm libclang-rt-dev"
+cross="g++-aarch64-linux-gnu qemu-user"
 tests="ccache mold iproute2 iptables util-linux pkg-config dpkg-dev doxygen"
 launchers="openmpi-bin mpich slurm-wlm openssh-client openssh-server iproute2 util-linux"
 python="python3-dev python3-venv"
@@ -42,10 +44,10 @@ fail() { say "$*"; exit 1; }
 
 while [ $# -gt 0 ]; do
   case "$1" in
-    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, tests, launchers, python or tidy"; groups="$groups $2"; shift 2 ;;
+    --with) [ $# -ge 2 ] || fail "--with needs a group: base, fabrics, plots, peers, fuzz, cross, tests, launchers, python or tidy"; groups="$groups $2"; shift 2 ;;
     --check) check=yes; shift ;;
     --os-release) [ $# -ge 2 ] || fail "--os-release needs a file (it is for tests)"; os_release=$2; shift 2 ;;
-    -h | --help) sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) fail "unknown option '$1'; see $0 --help" ;;
   esac
 done
@@ -58,11 +60,12 @@ for group in $groups; do
     plots) packages="$packages $plots" ;;
     peers) packages="$packages $peers" ;;
     fuzz) packages="$packages $fuzz" ;;
+    cross) packages="$packages $cross" ;;
     tests) packages="$packages $tests" ;;
     launchers) packages="$packages $launchers" ;;
     python) packages="$packages $python" ;;
     tidy) packages="$packages $tidy" ;;
-    *) fail "unknown group '$group'; expected one of base, fabrics, plots, peers, fuzz, tests, launchers, python, tidy" ;;
+    *) fail "unknown group '$group'; expected one of base, fabrics, plots, peers, fuzz, cross, tests, launchers, python, tidy" ;;
   esac
 done
 
@@ -115,6 +118,12 @@ missing_things() {
   *" fuzz "*)
     if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' |
         clang++ -fsanitize=fuzzer -x c++ -o /dev/null - 2>/dev/null; then echo "clang++ with -fsanitize=fuzzer"; fi ;;
+  esac
+  case " $groups " in
+  *" cross "*)
+    for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
+      command -v "$tool" >/dev/null 2>&1 || echo "$tool"
+    done ;;
   esac
   case " $groups " in
   *" peers "*)
