@@ -5,7 +5,7 @@
 #
 # PYTHON is the interpreter of an environment with torch, numpy and expecttest, such as ~/torch/bin/python. It is not part of
 # .ci/run, as such an environment takes 5.6 GB. The package is built into build/torch of the tree; nothing is installed.
-#   quick  results beside gloo's, failures, optimizers and Horovod's interface
+#   quick  results beside gloo's, failures, optimizers and Horovod's interface; LightGBM's trees, if it is installed
 #   suite  PyTorch's own tests with kolo and gloo, as a table in build/torch_suite.md
 set -eu
 
@@ -33,6 +33,9 @@ if [ "$what" != suite ]; then
   for test in "$root"/test/torch/*_test.py; do
     "$python" -W ignore "$test"
   done
+  ${CXX:-c++} -std=c++20 -O2 -shared -fPIC -I"$root/collectives/c" "$root/collectives/examples/lightgbm.cpp" \
+    "$root/build/torch/kolo_torch/libkolo.so.0" -Wl,-rpath,"$root/build/torch/kolo_torch" -o "$root/build/torch/lightgbm.so"
+  "$python" "$root/test/collectives/lightgbm_test.py" "$root/build/torch/lightgbm.so"
 fi
 if [ "$what" != quick ]; then
   "$python" "$root/test/torch/pytorch_suite.py" --rows "$root/build/torch_suite" >"$root/build/torch_suite.md"
