@@ -137,29 +137,47 @@ bool wait_interruptibly(Work& work, Deadline deadline) {
   }
 }
 
-void run_interruptibly(const std::function<void()>& body, const std::function<void()>& interrupt) {
-  std::exception_ptr failure;
-  std::exception_ptr signal;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool is_done = false;
-  std::jthread runner([&] {
+namespace {
+
+// What runs on a thread of its own, and how it ended.
+class Runner {
+ public:
+  void run(const std::function<void()>& body) {
+    std::exception_ptr failure;
     try {
       body();
     } catch (...) {
       failure = std::current_exception();
     }
-    const std::lock_guard lock(mutex);
-    is_done = true;
-    changed.notify_all();
-  });
-  for (bool has_ended = false; !has_ended;) {
-    {
-      const nb::gil_scoped_release no_gil;
-      std::unique_lock lock(mutex);
-      has_ended = changed.wait_for(lock, kSlice, [&] { return is_done; });
-    }
-    if (has_ended || signal != nullptr) continue;
+    const std::lock_guard lock(mutex_);
+    failure_ = failure;
+    is_done_ = true;
+    changed_.notify_all();
+  }
+  bool wait_slice() {
+    const nb::gil_scoped_release no_gil;
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kSlice, [&] { return is_done_; });
+  }
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_done_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+void run_interruptibly(const std::function<void()>& body, const std::function<void()>& interrupt) {
+  Runner runner;
+  std::exception_ptr signal;
+  const std::jthread thread([&] { runner.run(body); });
+  while (!runner.wait_slice()) {
+    if (signal != nullptr) continue;
     try {
       handle_signals();
     } catch (...) {
@@ -169,7 +187,14 @@ void run_interruptibly(const std::function<void()>& body, const std::function<vo
     }
   }
   if (signal) std::rethrow_exception(signal);
-  if (failure) std::rethrow_exception(failure);
+  runner.rethrow();
+}
+
+void run_or_leave(std::function<void()> body) {
+  const auto runner = std::make_shared<Runner>();
+  std::thread([runner, body = std::move(body)] { runner->run(body); }).detach();
+  while (!runner->wait_slice()) handle_signals();
+  runner->rethrow();
 }
 
 nb::any run(const std::shared_ptr<World>& world, std::shared_ptr<Flight> flight, const Call* call,

@@ -104,6 +104,10 @@ inline constexpr const char* kInterrupted = "interrupted by a signal, such as Ct
 // calls that have no asynchronous form.
 void run_interruptibly(const std::function<void()>& body, const std::function<void()>& interrupt);
 
+// The same for a body that nothing can end: at such an exception it goes on, and its thread ends
+// with it. It owns all that it uses, and uses nothing of Python.
+void run_or_leave(std::function<void()> body);
+
 // The Work of a call, as Python sees it.
 struct PythonWork {
   std::shared_ptr<Flight> flight;

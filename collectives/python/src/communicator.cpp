@@ -27,29 +27,28 @@ class Start {
     if (rank) store_ = std::move(store);
   }
 
-  Communicator run() {
-    if (store_ == nullptr) meet();
-    return {rank_, size_, store_, options_};
-  }
-
-  // Ends run() on all ranks, as soon as the store can be reached.
-  void interrupt() {
-    const std::lock_guard lock(mutex_);
-    is_interrupted_ = true;
-    if (store_) store_->post_failure("rank " + std::to_string(rank_) + ": " + kInterrupted);
-  }
-
- private:
-  // Rank, size and store by the launcher's environment.
+  // Takes rank, size and store from the launcher's environment.
   void meet() {
     const LaunchEnvironment who = launch_environment();
     auto store = store_from_environment(who, Clock::now() + options_.timeout);
     const std::lock_guard lock(mutex_);
-    if (is_interrupted_) throw Error(ErrorCode::kAborted, who.rank, kInterrupted);
     rank_ = who.rank;
     size_ = who.size;
     store_ = std::move(store);
+    if (is_interrupted_) tell_all();
   }
+
+  Communicator run() { return {rank_, size_, store_, options_}; }
+
+  // Ends the start on all ranks, as soon as the store can be reached.
+  void interrupt() {
+    const std::lock_guard lock(mutex_);
+    is_interrupted_ = true;
+    if (store_) tell_all();
+  }
+
+ private:
+  void tell_all() { store_->post_failure("rank " + std::to_string(rank_) + ": " + kInterrupted); }
 
   CommunicatorOptions options_;
   int rank_;
@@ -76,9 +75,18 @@ SharedWorld create(std::optional<int> rank, int size, std::shared_ptr<Store> sto
   options.profile = profile;
   options.timeline = timeline;
   if (rank && store == nullptr) throw std::invalid_argument("the store is None");
-  Start start(rank, size, std::move(store), options);
+  const auto start = std::make_shared<Start>(rank, size, std::move(store), options);
+  if (!rank) {
+    try {
+      run_or_leave([start] { start->meet(); });
+    } catch (const nb::python_error&) {
+      const nb::gil_scoped_release no_gil;
+      start->interrupt();
+      throw;
+    }
+  }
   std::optional<Communicator> made;
-  run_interruptibly([&] { made.emplace(start.run()); }, [&] { start.interrupt(); });
+  run_interruptibly([&] { made.emplace(start->run()); }, [&] { start->interrupt(); });
   return std::make_shared<World>(*std::move(made));
 }
 

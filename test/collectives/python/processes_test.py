@@ -99,6 +99,21 @@ kolo.init(rank=0, size=2, store=store)
             code, _, err = ranks.end(0)
             self.assertEqual(code, -signal.SIGINT, err)
 
+    def test_keyboard_interrupt_ends_the_start_while_no_store_can_be_reached(self):
+        with kolo.TcpStoreServer("127.0.0.1") as server:
+            port = server.port
+        start = f"""
+import os, kolo
+os.environ.update(RANK="1", WORLD_SIZE="2", LOCAL_RANK="1", KOLO_STORE="tcp://127.0.0.1:{port}")
+print("waits", flush=True)
+kolo.init(timeout=1000)
+"""
+        with Processes(1, "", start) as ranks:
+            ranks.wait_for(0, "waits")
+            ranks.ranks[0].send_signal(signal.SIGINT)
+            code, _, err = ranks.end(0)  # within PATIENCE_S
+            self.assertEqual(code, -signal.SIGINT, err)
+
     def test_an_interrupt_of_the_start_under_a_launcher_ends_the_start_of_all_ranks(self):
         with kolo.TcpStoreServer("127.0.0.1", 0, 3) as server:
             start = f"""
