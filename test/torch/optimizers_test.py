@@ -5,7 +5,6 @@ import unittest
 import ranks
 import torch
 import torch.distributed as dist
-import torch.nn.functional as functional
 from torch import nn
 
 ITERATIONS = 10
@@ -77,50 +76,6 @@ def with_horovod(rank, size):
     return state_of(model)
 
 
-class MnistNet(nn.Module):
-    """The net of Horovod's MNIST tutorial (examples/pytorch/pytorch_mnist.py)."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 10, kernel_size=5)
-        self.conv2 = nn.Conv2d(10, 20, kernel_size=5)
-        self.fc1 = nn.Linear(320, 50)
-        self.fc2 = nn.Linear(50, 10)
-
-    def forward(self, x):
-        x = functional.relu(functional.max_pool2d(self.conv1(x), 2))
-        x = functional.relu(functional.max_pool2d(self.conv2(x), 2))
-        return functional.log_softmax(self.fc2(functional.relu(self.fc1(x.view(-1, 320)))), dim=1)
-
-
-def tutorial(rank, size):
-    """The tutorial's script, on pictures of bars in place of digits."""
-    import kolo_torch.horovod as hvd
-
-    hvd.init()
-    torch.manual_seed(42)
-    pictures = 0.1 * torch.randn(240, 1, 28, 28)
-    labels = torch.arange(240) % 10
-    for index, label in enumerate(labels):
-        pictures[index, 0, 2 * label + 4:2 * label + 6] += 1
-    dataset = torch.utils.data.TensorDataset(pictures, labels)
-    sampler = torch.utils.data.distributed.DistributedSampler(dataset, num_replicas=hvd.size(), rank=hvd.rank())
-    loader = torch.utils.data.DataLoader(dataset, batch_size=12, sampler=sampler)
-    model = MnistNet()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02 * hvd.size(), momentum=0.5)
-    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-    for epoch in range(6):
-        sampler.set_epoch(epoch)
-        for data, target in loader:
-            optimizer.zero_grad()
-            functional.nll_loss(model(data), target).backward()
-            optimizer.step()
-    correct = (model(pictures).argmax(1) == labels).float().mean()
-    return hvd.allreduce(correct, name="accuracy").item(), state_of(model)
-
-
 class Optimizers(unittest.TestCase):
     def compare(self, function):
         expected = alone()
@@ -135,12 +90,6 @@ class Optimizers(unittest.TestCase):
 
     def test_distributed_optimizer_of_horovod_trains_as_one_process(self):
         self.compare(with_horovod)
-
-    def test_mnist_tutorial_of_horovod_learns(self):
-        (accuracy, one), (same_accuracy, other) = ranks.run(tutorial, 2)
-        self.assertEqual(accuracy, same_accuracy)
-        self.assertGreater(accuracy, 0.9)
-        self.assertTrue(torch.equal(one, other))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 
 Start the script by kolo-run or torchrun, or alone. Tensors are of the CPU. There are no fusion buffer, no background
-negotiation of the order, and no elastic jobs: every rank calls the same functions in the same order.
+negotiation of the order, no Adasum, and no elastic jobs: every rank calls the same functions in the same order.
 """
 
+import contextlib
 import os
 
 import torch
@@ -24,6 +25,11 @@ Average = dist.ReduceOp.AVG
 Min = dist.ReduceOp.MIN
 Max = dist.ReduceOp.MAX
 Product = dist.ReduceOp.PRODUCT
+Adasum = "Adasum"  # refused where it is used
+
+
+def __getattr__(name):
+    raise AttributeError(f"kolo_torch.horovod has no '{name}': it has the calls of Horovod's tutorials alone")
 
 
 def init():
@@ -33,6 +39,9 @@ def init():
         return
     if "WORLD_SIZE" in os.environ:
         dist.init_process_group("kolo")
+    elif int(os.environ.get("OMPI_COMM_WORLD_SIZE", os.environ.get("PMI_SIZE", 1))) > 1:
+        raise RuntimeError("mpirun does not set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: start the script by kolo-run "
+                           "or torchrun")
     else:
         dist.init_process_group("kolo", store=dist.HashStore(), rank=0, world_size=1)
 
@@ -62,11 +71,40 @@ def local_size():
     return int(os.environ.get("LOCAL_WORLD_SIZE", size()))
 
 
-def _op(op, average):
+def _is_not_built():
+    """kolo reduces tensors of the CPU, without these libraries."""
+    return False
+
+
+mpi_built = mpi_enabled = gloo_built = gloo_enabled = nccl_built = ddl_built = ccl_built = _is_not_built
+cuda_built = rocm_built = mpi_threads_supported = _is_not_built
+
+
+class Compression:
+    """How gradients are made smaller before they are sent: `none` or `fp16`."""
+
+    class none:
+        @staticmethod
+        def compress(tensor):
+            return tensor, tensor.dtype
+
+        @staticmethod
+        def decompress(tensor, dtype):
+            return tensor.to(dtype)
+
+    class fp16(none):
+        @staticmethod
+        def compress(tensor):
+            return (tensor.half() if tensor.is_floating_point() else tensor), tensor.dtype
+
+
+def _op(op, average=None):
     if op is not None and average is not None:
         raise ValueError("give one of op and average")
     if op is None:
         return Sum if average is False else Average
+    if op == Adasum:
+        raise ValueError("kolo has no Adasum: expected one of Average, Sum, Min, Max and Product")
     return op
 
 
@@ -74,6 +112,25 @@ class _Handle:
     def __init__(self, work, result):
         self.work = work
         self.result = result
+
+
+def _start(tensor, out, op, compression=Compression.none, prescale_factor=1.0, postscale_factor=1.0):
+    """Begins to reduce `tensor` into `out`, which may be the same."""
+    with torch.no_grad():
+        data, dtype = compression.compress(tensor)
+        if data is tensor and out is not tensor:
+            data = out.copy_(tensor)
+        if prescale_factor != 1.0:
+            data.mul_(prescale_factor)
+
+    def finish():
+        with torch.no_grad():
+            result = compression.decompress(data, dtype)
+            if postscale_factor != 1.0:
+                result.mul_(postscale_factor)
+            return out if result is out else out.copy_(result)
+
+    return _Handle(dist.all_reduce(data, op, async_op=True), finish)
 
 
 def synchronize(handle):
@@ -86,22 +143,23 @@ def poll(handle):
     return handle.work.is_completed()
 
 
-def allreduce_async_(tensor, average=None, name=None, op=None):
-    return _Handle(dist.all_reduce(tensor, _op(op, average), async_op=True), lambda: tensor)
+def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    return _start(tensor, tensor, _op(op, average), Compression.none, prescale_factor, postscale_factor)
 
 
-def allreduce_(tensor, average=None, name=None, op=None):
-    dist.all_reduce(tensor, _op(op, average))
-    return tensor
+def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor))
 
 
-def allreduce_async(tensor, average=None, name=None, op=None):
-    return allreduce_async_(tensor.clone(), average, name, op)
+def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0):
+    return _start(tensor, torch.empty_like(tensor), _op(op, average), Compression.none, prescale_factor, postscale_factor)
 
 
-def allreduce(tensor, average=None, name=None, op=None):
+def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+              postscale_factor=1.0):
     """The average of the ranks' tensors (or the sum: op=Sum), as a new tensor."""
-    return allreduce_(tensor.clone(), average, name, op)
+    return synchronize(_start(tensor, torch.empty_like(tensor), _op(op, average), compression, prescale_factor,
+                              postscale_factor))
 
 
 def allgather(tensor, name=None):
@@ -140,7 +198,7 @@ def broadcast_parameters(params, root_rank):
             dist.broadcast(tensor.data, root_rank)
 
 
-def broadcast_optimizer_state(optimizer, root_rank):
+def broadcast_optimizer_state(optimizer, root_rank, model=None):
     """Gives each rank the root's state of the optimizer."""
     optimizer.load_state_dict(broadcast_object(optimizer.state_dict(), root_rank))
 
@@ -152,9 +210,10 @@ class _DistributedOptimizer:
     computed early waits for those before it.
     """
 
-    def _begin_reducing(self, op, backward_passes_per_step):
-        self._op = op
+    def _begin_reducing(self, reduce, backward_passes_per_step):
+        self._reduce = reduce
         self._passes = backward_passes_per_step
+        self._is_synchronized = False
         self._order = [p for group in reversed(self.param_groups) for p in reversed(group["params"]) if p.requires_grad]
         self._forget()
         for parameter in self._order:
@@ -174,7 +233,7 @@ class _DistributedOptimizer:
 
     def _reduce_ready(self):
         while self._next < len(self._order) and self._missing[self._order[self._next]] == 0:
-            self._works.append(dist.all_reduce(self._order[self._next].grad, self._op, async_op=True))
+            self._works.append(self._reduce(self._order[self._next].grad))
             self._next += 1
 
     def synchronize(self):
@@ -185,12 +244,21 @@ class _DistributedOptimizer:
             self._missing[parameter] = 0
         self._reduce_ready()
         for work in self._works:
-            work.wait()
+            synchronize(work)
         self._forget()
         self._is_synchronized = True
 
+    @contextlib.contextmanager
+    def skip_synchronize(self):
+        """step() does not reduce gradients inside: synchronize() was called before."""
+        self._is_synchronized = True
+        try:
+            yield
+        finally:
+            self._is_synchronized = False
+
     def step(self, closure=None):
-        if not getattr(self, "_is_synchronized", False):
+        if not self._is_synchronized:
             self.synchronize()
         self._is_synchronized = False
         return super().step(closure)
@@ -201,10 +269,15 @@ class _DistributedOptimizer:
         return super().zero_grad(*arguments, **named)
 
 
-def DistributedOptimizer(optimizer, named_parameters=None, op=Average, backward_passes_per_step=1):
+def DistributedOptimizer(optimizer, named_parameters=None, compression=Compression.none, backward_passes_per_step=1, op=Average,
+                         gradient_predivide_factor=1.0):
     """The optimizer, which averages the gradients of the ranks before each step. A new object of a class derived from its."""
+    op = _op(op)
+    if gradient_predivide_factor != 1.0 and op != Average:
+        raise ValueError("gradient_predivide_factor is for op=Average alone")
     made = type(optimizer.__class__.__name__, (_DistributedOptimizer, optimizer.__class__), {})
     new = made.__new__(made)
     new.__dict__.update(optimizer.__dict__)
-    new._begin_reducing(op, backward_passes_per_step)
+    new._begin_reducing(lambda gradient: _start(gradient, gradient, op, compression, 1 / gradient_predivide_factor,
+                                                gradient_predivide_factor), backward_passes_per_step)
     return new
