@@ -29,15 +29,18 @@ rm -rf "$root/build/torch"
   "$root/collectives/python/torch"
 export PYTHONPATH="$root/build/torch" OMP_NUM_THREADS=1
 
+failed=
 if [ "$what" != suite ]; then
   for test in "$root"/test/torch/*_test.py; do
-    "$python" -W ignore "$test"
+    "$python" -W ignore "$test" || failed="$failed ${test##*/}"
   done
   ${CXX:-c++} -std=c++20 -O2 -shared -fPIC -I"$root/collectives/c" "$root/collectives/examples/lightgbm.cpp" \
     "$root/build/torch/kolo_torch/libkolo.so.0" -Wl,-rpath,"$root/build/torch/kolo_torch" -o "$root/build/torch/lightgbm.so"
-  "$python" "$root/test/collectives/lightgbm_test.py" "$root/build/torch/lightgbm.so"
+  "$python" "$root/test/collectives/lightgbm_test.py" "$root/build/torch/lightgbm.so" || failed="$failed lightgbm_test.py"
 fi
 if [ "$what" != quick ]; then
-  "$python" "$root/test/torch/pytorch_suite.py" --rows "$root/build/torch_suite" >"$root/build/torch_suite.md"
+  "$python" "$root/test/torch/pytorch_suite.py" --rows "$root/build/torch_suite" >"$root/build/torch_suite.md" ||
+    failed="$failed pytorch_suite.py"
   cat "$root/build/torch_suite.md"
 fi
+[ -z "$failed" ] || { echo "test/torch.sh: failed:$failed" >&2; exit 1; }

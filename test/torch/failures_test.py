@@ -9,6 +9,9 @@ import torch
 import torch.distributed as dist
 
 
+HAS_STATES = ranks.TORCH >= (2, 11)  # torch 2.6 asks backends for no error and no abort
+
+
 def text_of(call):
     try:
         call()
@@ -28,7 +31,7 @@ def lose_a_peer(rank, size):
     texts = [text_of(lambda: dist.all_reduce(torch.ones(4))),
              text_of(lambda: dist.all_reduce(torch.ones(4), async_op=True).wait()),
              text_of(lambda: dist.recv(torch.ones(4), 1))]
-    return [*texts, str(backend().get_error())]
+    return [*texts, str(backend().get_error()) if HAS_STATES else None]
 
 
 def wait_too_long(rank, size):
@@ -82,12 +85,14 @@ def end_without_destroy(rank, size):
 
 
 def fork_a_worker(rank, size):
+    import kolo_torch
+
     dist.all_reduce(torch.ones(4))
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
         os.write(writes, text_of(lambda: dist.all_reduce(torch.ones(4))).encode())
-        backend().shutdown()  # destroy_process_group() would remove the file of torch's store
+        kolo_torch._backend.shutdown(backend())  # destroy_process_group() would remove the file of torch's store
         os._exit(0)
     os.waitpid(child, 0)
     data = torch.ones(4)
@@ -112,8 +117,9 @@ class Failures(unittest.TestCase):
         for text in texts[:3]:
             self.assertIn("DistBackendError", text)
             self.assertRegex(text, "rank 1 .*is gone")
-        self.assertEqual(texts[3], "ErrorType.REMOTE_ERROR")
+        self.assertEqual(texts[3], "ErrorType.REMOTE_ERROR" if HAS_STATES else None)
 
+    @unittest.skipIf(ranks.TORCH < (2, 15), "torch sets the timeout of groups of gloo and NCCL alone")
     def test_a_receive_that_times_out_leaves_the_group_usable(self):
         texts, _ = ranks.run(wait_too_long, 2)
         self.assertRegex(texts[0], "Timed out in kolo:recv .*from rank 1 .*1000 ms")
@@ -126,6 +132,7 @@ class Failures(unittest.TestCase):
     def test_a_message_of_another_length_is_refused(self):
         self.assertRegex(ranks.run(send_another_length, 2)[0], "rank 1 sent 12 bytes, and the tensor has 16")
 
+    @unittest.skipUnless(HAS_STATES, "torch 2.6 has no abort of backends")
     def test_abort_fails_the_calls_of_other_ranks(self):
         for text in ranks.run(abort_on_one_rank, 2):
             self.assertIn("the program called abort()", text)

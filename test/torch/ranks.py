@@ -6,6 +6,9 @@ import pickle
 import tempfile
 import traceback
 from datetime import timedelta
+from importlib.metadata import version
+
+TORCH = tuple(int(part) for part in version("torch").split(".")[:2])
 
 
 def _rank(function, rank, size, backend, store, seconds, arguments, results):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 from setuptools import setup
-from torch.utils.cpp_extension import BuildExtension, CppExtension
+from torch.utils.cpp_extension import BuildExtension, CppExtension, include_paths
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -48,13 +48,18 @@ class Build(BuildExtension):
         folder = Path(self.build_temp).resolve() / "kolo"
         subprocess.run(["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DKOLO_BUILD_TESTS=OFF",
                         "-DKOLO_BUILD_BENCH=OFF", "-DKOLO_BUILD_TRAIN=OFF"], check=True)
-        subprocess.run(["cmake", "--build", folder, "--target", "kolo_shared", "--parallel"], check=True)
+        jobs = os.environ.get("MAX_JOBS") or str(len(os.sched_getaffinity(0)))  # torch reads MAX_JOBS, too
+        subprocess.run(["cmake", "--build", folder, "--target", "kolo_shared", "--parallel", jobs], check=True)
         return folder / "collectives/c/libkolo.so"
 
 
 def defines():
-    has_premul_sum = tuple(int(part) for part in torch_minor().split(".")) >= (2, 10)
-    return ["-DKOLO_TORCH_HAS_PREMUL_SUM"] if has_premul_sum else []
+    """What this torch has, by its headers."""
+    words = {"KOLO_TORCH_HAS_ERROR_TYPE": ("Backend.hpp", "enum class ErrorType"),
+             "KOLO_TORCH_HAS_COALESCED_TYPES": ("Work.hpp", "REDUCE_SCATTER_TENSOR_COALESCED"),
+             "KOLO_TORCH_HAS_STORE_CLONE": ("Store.hpp", "clone()")}
+    folder = Path(include_paths()[0]) / "torch/csrc/distributed/c10d"
+    return [f"-D{name}" for name, (header, word) in words.items() if word in (folder / header).read_text()]
 
 
 setup(

@@ -59,7 +59,8 @@ KoloBackend::KoloBackend(const StoreHandle& store, int rank, int size, Milliseco
   communicator_ = connect(c10::make_intrusive<c10d::PrefixStore>("collectives", store));
   const auto messages = c10::make_intrusive<c10d::PrefixStore>("messages", store);
   mailbox_ = std::make_shared<Mailbox>(
-      group_, connect(messages), c10::make_intrusive<c10d::PrefixStore>("mailbox", store->clone()));
+      group_, connect(messages),
+      c10::make_intrusive<c10d::PrefixStore>("mailbox", own_connection(store)));
   init();
 }
 
@@ -93,6 +94,7 @@ c10::intrusive_ptr<c10d::Backend::Options> KoloBackend::getBackendOptions() {
   return options_;
 }
 
+#ifdef KOLO_TORCH_HAS_ERROR_TYPE
 c10d::ErrorType KoloBackend::getError() {
   std::shared_ptr<kolo_communicator> communicator;
   {
@@ -112,6 +114,7 @@ c10d::ErrorType KoloBackend::getError() {
       return c10d::ErrorType::COMM_ERROR;
   }
 }
+#endif
 
 void KoloBackend::abort() {
   std::shared_ptr<kolo_communicator> communicator;
@@ -146,15 +149,23 @@ void KoloBackend::shutdown() {
   communicator.reset();
 }
 
+// A template, as Options of torch 2.6 have no name.
+template <typename Options>
+static std::string name_of(const Options& options) {
+  if constexpr (requires { options.group_name; }) return options.group_name;
+  return "";
+}
+
 c10::intrusive_ptr<c10d::Backend> KoloBackend::split(const StoreHandle& store,
                                                      const std::vector<int>& ranks,
                                                      const c10::intrusive_ptr<Options>& opts) {
   const auto found = std::ranges::find(ranks, rank_);
   if (found == ranks.end()) return nullptr;
   const Milliseconds timeout = opts ? opts->timeout : Milliseconds(timeout_ms_);
-  const std::string name = opts && !opts->group_name.empty() ? opts->group_name : "split";
+  const std::string name = opts ? name_of(*opts) : "";
   return c10::make_intrusive<KoloBackend>(store, static_cast<int>(found - ranks.begin()),
-                                          static_cast<int>(ranks.size()), timeout, name);
+                                          static_cast<int>(ranks.size()), timeout,
+                                          name.empty() ? "split" : name);
 }
 
 // Issues the operations of `body`. `kept` holds memory of theirs; `after` stores results.

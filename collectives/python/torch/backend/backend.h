@@ -62,14 +62,17 @@ class KoloBackend : public c10d::Backend {
   ~KoloBackend() override;
 
   const std::string getBackendName() const override { return "kolo"; }
-  c10::intrusive_ptr<Options> getBackendOptions() override;
-  void setTimeout(Milliseconds timeout) override { timeout_ms_ = timeout.count(); }
-  c10d::ErrorType getError() override;
-  void abort() override;
-  void shutdown() override;
   bool supportsSplitting() const override { return true; }
+  // They override functions of torch, but torch 2.6 lacks these.
+  c10::intrusive_ptr<Options> getBackendOptions();
+  void setTimeout(Milliseconds timeout) { timeout_ms_ = timeout.count(); }
+#ifdef KOLO_TORCH_HAS_ERROR_TYPE
+  c10d::ErrorType getError();
+#endif
+  void abort();
+  void shutdown();
   c10::intrusive_ptr<c10d::Backend> split(const StoreHandle& store, const std::vector<int>& ranks,
-                                          const c10::intrusive_ptr<Options>& opts) override;
+                                          const c10::intrusive_ptr<Options>& opts);
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
 

@@ -16,6 +16,14 @@ bool is_async(const Options& opts) {
   }
 }
 
+#ifdef KOLO_TORCH_HAS_COALESCED_TYPES
+inline constexpr auto kReduceScatterTensors = c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED;
+inline constexpr auto kAllGatherTensors = c10d::OpType::ALLGATHER_INTO_TENSOR_COALESCED;
+#else
+inline constexpr auto kReduceScatterTensors = c10d::OpType::COALESCED;
+inline constexpr auto kAllGatherTensors = c10d::OpType::COALESCED;
+#endif
+
 template <typename Given>
 KoloBackend::Call KoloBackend::call(c10d::OpType type, const char* title, const Given& opts) const {
   const bool is_set = opts.timeout.count() >= 0;

@@ -168,7 +168,7 @@ WorkHandle KoloBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensor
   for (const Results& one : results) all.push_back(one.memory());
   const bool is_single = inputs.size() == 1;
   return run(
-      call(is_single ? OpType::_REDUCE_SCATTER_BASE : OpType::REDUCE_SCATTER_TENSOR_COALESCED,
+      call(is_single ? OpType::_REDUCE_SCATTER_BASE : kReduceScatterTensors,
            is_single ? "kolo:_reduce_scatter_base" : "kolo:reduce_scatter_tensor_coalesced", opts),
       inputs, outputs, std::move(all), body, storing(results));
 }

@@ -85,11 +85,8 @@ kolo_op op_of_bool(std::string_view operation, kolo_op op) {
 }
 
 double scale_of(const c10d::ReduceOp& op) {
-#ifdef KOLO_TORCH_HAS_PREMUL_SUM
-  const auto* factor = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
-#else
+  // The name that all versions of torch know.
   const auto* factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
-#endif
   TORCH_CHECK(factor != nullptr, "PREMUL_SUM without a factor");
   return factor->tensor_factor.defined() ? factor->tensor_factor.item<double>()
                                          : factor->double_factor;

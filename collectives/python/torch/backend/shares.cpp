@@ -108,7 +108,7 @@ WorkHandle KoloBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensor
   for (const Results& one : results) all.push_back(one.memory());
   const bool is_single = inputs.size() == 1;
   return run(
-      call(is_single ? OpType::_ALLGATHER_BASE : OpType::ALLGATHER_INTO_TENSOR_COALESCED,
+      call(is_single ? OpType::_ALLGATHER_BASE : kAllGatherTensors,
            is_single ? "kolo:_all_gather_base" : "kolo:all_gather_into_tensor_coalesced", opts),
       inputs, outputs, std::move(all), body, storing(results));
 }

@@ -63,10 +63,20 @@ void free(void* context) {
 
 }  // namespace
 
+c10::intrusive_ptr<c10d::Store> own_connection(const c10::intrusive_ptr<c10d::Store>& store) {
+#ifdef KOLO_TORCH_HAS_STORE_CLONE
+  return store->clone();
+#else
+  return store;
+#endif
+}
+
 kolo_job_store* open_torch_store(const c10::intrusive_ptr<c10d::Store>& store) {
   auto connection = std::make_unique<Connection>();
-  connection->store = store->clone();
-  connection->store->setTimeout(std::chrono::seconds(3));  // of a store that has ended already
+  connection->store = own_connection(store);
+  if (connection->store != store) {
+    connection->store->setTimeout(std::chrono::seconds(3));  // of a store that has ended already
+  }
   kolo_store_functions functions{};
   functions.size = sizeof functions;
   functions.set = set;

@@ -7,6 +7,9 @@
 
 namespace kolo_torch {
 
+// A connection to the same store that no other thread uses. torch 2.6 has none: the same object.
+c10::intrusive_ptr<c10d::Store> own_connection(const c10::intrusive_ptr<c10d::Store>& store);
+
 // Uses a connection of its own, as kolo calls it from several threads. Free with
 // kolo_store_free().
 kolo_job_store* open_torch_store(const c10::intrusive_ptr<c10d::Store>& store);

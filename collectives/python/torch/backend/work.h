@@ -90,7 +90,7 @@ class KoloWork : public c10d::Work {
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
-  Milliseconds getTimeout() const override { return timeout_; }
+  Milliseconds getTimeout() const { return timeout_; }  // overrides; torch 2.11 lacks it
 
  protected:
   // Makes progress until the work has ended or the deadline has passed.

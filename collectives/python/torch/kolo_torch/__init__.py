@@ -42,7 +42,7 @@ def _create(options, _backend_options=None):
 def _leave():
     """A program that ends without destroy_process_group() leaves its groups in order."""
     for group in list(_groups):
-        group.shutdown()
+        _backend.shutdown(group)
 
 
 def register():
