@@ -85,6 +85,7 @@ class Optimizers(unittest.TestCase):
     def test_zero_redundancy_optimizer_trains_as_one_process(self):
         self.compare(with_zero)
 
+    @unittest.skipIf(ranks.TORCH < (2, 11), "fully_shard of torch 2.6 needs streams of a device")
     def test_fsdp_on_the_cpu_trains_as_one_process(self):
         self.compare(with_fsdp)
 
