@@ -35,8 +35,8 @@ if [ "$what" != suite ]; then
     "$python" -W ignore "$test" || failed="$failed ${test##*/}"
   done
   ${CXX:-c++} -std=c++20 -O2 -shared -fPIC -I"$root/collectives/c" "$root/collectives/examples/lightgbm.cpp" \
-    "$root/build/torch/kolo_torch/libkolo.so.0" -Wl,-rpath,"$root/build/torch/kolo_torch" -o "$root/build/torch/lightgbm.so"
-  "$python" "$root/test/collectives/lightgbm_test.py" "$root/build/torch/lightgbm.so" || failed="$failed lightgbm_test.py"
+    "$root/build/torch/kolo_torch/libkolo.so.0" -Wl,-rpath,"$root/build/torch/kolo_torch" -o "$root/build/torch/kolo_lightgbm.so"
+  "$python" "$root/test/collectives/lightgbm_test.py" "$root/build/torch/kolo_lightgbm.so" || failed="$failed lightgbm_test.py"
 fi
 if [ "$what" != quick ]; then
   "$python" "$root/test/torch/pytorch_suite.py" --rows "$root/build/torch_suite" >"$root/build/torch_suite.md" ||
