@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
@@ -53,6 +54,11 @@ struct CommunicatorOptions {
   // device and ranks without may share a communicator.
   std::shared_ptr<const RankDevice> device = {};
   Log log = {};  // errors that no call returns (../transports/log.h); empty: standard error
+  // Where the memory for partial results comes from: segments that an operation reduces outside of
+  // the caller's buffers. They are kept for the next operation. Null: the default of std::pmr. The
+  // thread that makes progress calls it, with an alignment of 64. If it throws, the operation fails
+  // as one without memory. Buffers of transports, which other processes map, do not come from it.
+  std::shared_ptr<std::pmr::memory_resource> memory = {};
 };
 
 // The servers of push_pull, push and pull. All other ranks are workers. With `everywhere`, they are

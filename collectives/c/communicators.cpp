@@ -2,6 +2,8 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <memory_resource>
+#include <new>
 
 #include "collectives/c/handles.h"
 #include "collectives/schedule.h"
@@ -11,6 +13,27 @@
 namespace kolo::inline v0::c_interface {
 
 namespace {
+
+// The caller's functions of kolo_options.
+class CallerMemory final : public std::pmr::memory_resource {
+ public:
+  explicit CallerMemory(const kolo_options& options) : options_(options) {}
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    const InCallback in_callback;
+    void* const memory = options_.allocate(options_.memory_context, bytes, alignment);
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    const InCallback in_callback;
+    options_.deallocate(options_.memory_context, memory, bytes, alignment);
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  kolo_options options_;
+};
 
 CommunicatorOptions options_of(const kolo_options* given) {
   const kolo_options fields = fields_of(given, "kolo_options");
@@ -33,6 +56,9 @@ CommunicatorOptions options_of(const kolo_options* given) {
       log(context, std::string(line).c_str());
     };
   }
+  if ((fields.allocate == nullptr) != (fields.deallocate == nullptr))
+    refuse("kolo_options has one of allocate and deallocate: give both, or none");
+  if (fields.allocate != nullptr) options.memory = std::make_shared<CallerMemory>(fields);
   return options;
 }
 

@@ -171,6 +171,13 @@ typedef struct kolo_options {
    * of kolo. Null: standard error. */
   void (*log)(void* context, const char* line);
   void* log_context; /* must outlive the communicator and its groups */
+  /* Memory for partial results: segments that an operation reduces outside of the caller's buffers.
+   * Returns null if there is none: the operation then fails with KOLO_ERROR_OUT_OF_MEMORY.
+   * `alignment` is a power of 2. Called from threads that make progress. Buffers that other
+   * processes map do not come from it. Null: the C++ library's. Give both functions or none. */
+  void* (*allocate)(void* context, size_t bytes, size_t alignment);
+  void (*deallocate)(void* context, void* memory, size_t bytes, size_t alignment);
+  void* memory_context; /* must outlive the communicator and its groups */
 } kolo_options;
 
 /* Options of one call. Null, or 0 in a field: the default. Algorithm and segment length must be

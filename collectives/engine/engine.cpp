@@ -182,7 +182,8 @@ void Engine::connect(Deadline deadline, GroupOrigin* origin) {
   for (int peer = 0; peer < size_; ++peer) {
     channels_.push_back(peer == rank_ ? nullptr : &transport_->channel(peer));
   }
-  plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts, placement_.cache_bytes);
+  plans_ = std::make_unique<PlanCache>(rank_, channels_, placement_.hosts, placement_.cache_bytes,
+                                       options_.memory.get());
   agree_on_limits(deadline);
   join_devices();
   messages_.resize(2 * channels_.size());

@@ -70,10 +70,11 @@ std::size_t choose_segment_bytes(std::size_t chunk_bytes, std::size_t preferred,
 }
 
 Executor::Executor(Schedule schedule, std::span<Channel* const> channels, std::size_t cache_bytes,
-                   bool sends_header_alone)
+                   bool sends_header_alone, std::pmr::memory_resource* memory)
     : schedule_(std::move(schedule)),
       cache_bytes_(cache_bytes),
-      sends_header_alone_(sends_header_alone) {
+      sends_header_alone_(sends_header_alone),
+      scratch_(memory) {
   compile(channels);
 }
 

@@ -27,6 +27,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,10 +76,12 @@ class Executor {
   // `channels`: by rank, null for this rank; borrowed. `cache_bytes`: this rank's share of the
   // last-level cache. Operations on more memory use non-temporal stores
   // (executor/non_temporal_stores.cpp). `sends_header_alone`: a header carries no payload, because
-  // the peer's host may read the header while its device's stream reads the payload.
+  // the peer's host may read the header while its device's stream reads the payload. `memory`: of
+  // partial results; borrowed.
   Executor(Schedule schedule, std::span<Channel* const> channels,
            std::size_t cache_bytes = std::numeric_limits<std::size_t>::max(),
-           bool sends_header_alone = false);
+           bool sends_header_alone = false,
+           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
   const Schedule& schedule() const { return schedule_; }
 
@@ -327,7 +330,7 @@ class Executor {
   struct alignas(kSegmentAlignment) Block {
     std::byte bytes[kSegmentAlignment];
   };
-  std::vector<Block> scratch_;
+  std::pmr::vector<Block> scratch_;
   std::size_t scratches_ = 0;               // capacity of scratch_ in segments
   std::vector<std::size_t> scratch_index_;  // by chunk: 1 + index of its first slice; 0: none
 

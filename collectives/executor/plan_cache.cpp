@@ -59,8 +59,12 @@ std::uint64_t hash(const ServerPlan& plan) {
 std::uint64_t hash(std::span<const std::size_t> lengths) { return hash(kHashBasis, lengths); }
 
 PlanCache::PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts,
-                     std::size_t cache_bytes)
-    : rank_(rank), channels_(channels), hosts_(hosts), cache_bytes_(cache_bytes) {
+                     std::size_t cache_bytes, std::pmr::memory_resource* memory)
+    : rank_(rank),
+      channels_(channels),
+      hosts_(hosts),
+      cache_bytes_(cache_bytes),
+      memory_(memory == nullptr ? std::pmr::get_default_resource() : memory) {
   bool is_first = true;
   for (const Channel* channel : channels) {
     if (channel == nullptr) continue;
@@ -119,7 +123,7 @@ Executor& PlanCache::find(const Key& key) {
     }
   }
   auto executor = std::make_unique<Executor>(write(key, can_answer), channels_, cache_bytes_,
-                                             sends_header_alone_);
+                                             sends_header_alone_, memory_);
   plans_.push_back({key.algorithm, key.root, key.peer, key.has_update, can_answer, servers,
                     std::move(executor)});
   return *plans_.back().executor;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,9 +49,10 @@ struct SegmentRule {
 class PlanCache {
  public:
   // `channels`: by rank, null for `rank`. `hosts`: by rank, as in ScheduleRequest. Both are
-  // borrowed. `cache_bytes`: for the executors.
+  // borrowed. `cache_bytes`, `memory`: for the executors; null: the default.
   PlanCache(int rank, std::span<Channel* const> channels, std::span<const int> hosts,
-            std::size_t cache_bytes = std::numeric_limits<std::size_t>::max());
+            std::size_t cache_bytes = std::numeric_limits<std::size_t>::max(),
+            std::pmr::memory_resource* memory = nullptr);
 
   // Identifies a schedule. `data_bytes` only decides whether answers in place are worth it.
   struct Key {
@@ -108,6 +110,7 @@ class PlanCache {
   std::span<Channel* const> channels_;
   std::span<const int> hosts_;
   std::size_t cache_bytes_;
+  std::pmr::memory_resource* memory_;
   bool can_answer_ = true;
   bool sends_header_alone_ = false;
   int credit_ = kMinimumCredit;
