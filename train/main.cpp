@@ -36,14 +36,14 @@ bool is_interrupted(int exit_code) {
   return std::ranges::any_of(kRequests, [&](int signal) { return exit_code == 128 + signal; });
 }
 
-// If an arm fails, publishes the results of the finished arms. After an interrupt their report has
-// a folder beside the asked one, and an older report stays.
+// If an arm fails, publishes the results of the finished arms and the epochs of the others. After
+// an interrupt their report has a folder beside the asked one, and an older report stays.
 void publish_what_there_is(Options options, const std::vector<std::string>& arguments,
                            const ExperimentResult& outcome) {
-  if (outcome.runs.empty()) return;
+  if (outcome.runs.empty() && outcome.unfinished.empty()) return;
   if (is_interrupted(outcome.exit_code) && !options.report.empty())
     options.report = interrupted_report_folder(options.report);
-  publish(options, arguments, outcome.runs, outcome.message);
+  publish(options, arguments, outcome);
 }
 
 void require_output(bool is_open, const std::string& report) {

@@ -77,6 +77,7 @@ class RunningArm final : public Observer {
       progress_.show(run_.place, note);
     }
   }
+  void epoch_ended(const EpochRecord& epoch) override { epochs_.push_back(epoch); }
   void finished(const RunRecord& record) override { record_ = record; }
 
   LaunchRequest request(const Options& options, const std::vector<std::string>& given) const {
@@ -102,6 +103,7 @@ class RunningArm final : public Observer {
   const Run& run() const { return run_; }
   // After stop_reading().
   const std::optional<RunRecord>& record() const { return record_; }
+  const std::vector<EpochRecord>& epochs() const { return epochs_; }
 
  private:
   Run run_;
@@ -109,6 +111,7 @@ class RunningArm final : public Observer {
   Turns* turns_;
   ProgressBar& progress_;
   std::optional<RunRecord> record_;
+  std::vector<EpochRecord> epochs_;
   InheritedPipe events_;
   std::thread reader_;
 };
@@ -153,7 +156,11 @@ void run_group(const std::vector<Run>& runs, const Options& options,
     std::fprintf(stderr, "kolo-train: %s\n", outcome.message.c_str());
   });
   for (const auto& arm : arms) {
-    if (arm->record()) outcome.runs.push_back(*arm->record());
+    if (arm->record()) {
+      outcome.runs.push_back(*arm->record());
+    } else if (!arm->epochs().empty()) {
+      outcome.unfinished.push_back({arm->run().arm.name(), arm->run().seed, arm->epochs()});
+    }
   }
   require_comparable(outcome.runs);
 }

@@ -12,9 +12,10 @@
 namespace kolo::train {
 
 struct ExperimentResult {
-  std::vector<RunRecord> runs;  // the finished ones
-  int exit_code = 0;            // of the rank that failed first, or 128 + signal
-  std::string message;          // which arm, which rank, how; empty if nothing failed
+  std::vector<RunRecord> runs;            // the finished ones
+  std::vector<UnfinishedRun> unfinished;  // others that have ended an epoch
+  int exit_code = 0;                      // of the rank that failed first, or 128 + signal
+  std::string message;                    // which arm, which rank, how; empty if nothing failed
 };
 
 // Checks the data before any process is started: missing data, more ranks than samples. Throws

@@ -20,6 +20,7 @@ void dispatch(const std::string& line, Observer& observer) {
   if (!event.is_object()) return;
   try {
     if (event.contains("progress")) observer.progress(event["progress"].get<ProgressNote>());
+    if (event.contains("epoch")) observer.epoch_ended(event["epoch"].get<EpochRecord>());
     if (event.contains("finished")) observer.finished(event["finished"].get<RunRecord>());
   } catch (const nlohmann::json::exception&) {
     // An incomplete line, from a rank that was killed. The launcher reports its end.
@@ -30,6 +31,10 @@ void dispatch(const std::string& line, Observer& observer) {
 
 void EventWriter::progress(const ProgressNote& note) {
   write_line(nlohmann::json{{"progress", note}}.dump());
+}
+
+void EventWriter::epoch_ended(const EpochRecord& epoch) {
+  write_line(nlohmann::json{{"epoch", epoch}}.dump());
 }
 
 void EventWriter::finished(const RunRecord& record) {

@@ -13,6 +13,7 @@ class EventWriter final : public Observer {
   // The descriptor is borrowed. If it is below 0, all calls do nothing.
   explicit EventWriter(int descriptor) : descriptor_(descriptor) {}
   void progress(const ProgressNote& note) override;
+  void epoch_ended(const EpochRecord& epoch) override;
   void finished(const RunRecord& record) override;
 
  private:

@@ -30,9 +30,10 @@ class TerminalObserver final : public Observer {
   void progress(const ProgressNote& note) override {
     progress_.show({options_.arms.front().name(), 0, 1}, note);
   }
+  void epoch_ended(const EpochRecord&) override {}
   void finished(const RunRecord& record) override {
     progress_.clear();
-    publish(options_, arguments_, {record}, "");
+    publish(options_, arguments_, {{record}, {}, 0, ""});
   }
 
  private:

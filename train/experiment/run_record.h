@@ -97,6 +97,13 @@ struct RunRecord {
   double busy_cores(bool of_workers) const;
 };
 
+// The epochs of a run that did not end.
+struct UnfinishedRun {
+  std::string arm;
+  std::uint64_t seed = 0;
+  std::vector<EpochRecord> epochs;
+};
+
 // One line of JSON.
 std::string to_json_text(const RunRecord& record);
 // Throws std::runtime_error if the text is not in the format of to_json_text.

@@ -35,6 +35,7 @@ inline void from_json(const nlohmann::json& json, EpochRecord& epoch) {
   json.at("training_seconds").get_to(epoch.training_seconds);
   json.at("learning_rate").get_to(epoch.learning_rate);
 }
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnfinishedRun, arm, seed, epochs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankRecord, rank, is_worker, images_per_second, step_seconds,
                                    parts, forward_median, exposed_in_backward, in_flight,
                                    bytes_sent, bytes_received, formula_sent, formula_received,

@@ -27,6 +27,7 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void progress(const ProgressNote& note) = 0;
+  virtual void epoch_ended(const EpochRecord& epoch) = 0;
   virtual void finished(const RunRecord& record) = 0;
 };
 

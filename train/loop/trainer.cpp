@@ -305,6 +305,7 @@ void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
   record.learning_rate = setup_.learning_rate().at(record.iterations - 1);
   if (epoch == setup_.epochs() || epoch % setup_.options().eval_every == 0) evaluate_epoch(record);
   record_.epochs.push_back(record);
+  if (setup_.rank() == 0) observer_.epoch_ended(record);
 }
 
 // Each worker has its own running statistics during training. All evaluate with those of rank 0, as

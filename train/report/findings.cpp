@@ -218,7 +218,8 @@ std::string finding_on_bytes(const Report& report) {
 }  // namespace
 
 std::vector<std::string> findings(const Report& report) {
-  if (report.runs.empty()) return {};
+  if (report.runs.empty())
+    return {fmt::format("INCOMPLETE: no run has finished. {}", report.incomplete)};
   std::vector<std::string> sentences;
   constexpr std::int64_t kFew = 20;
   if (report.runs.front().counted_iterations < kFew) {

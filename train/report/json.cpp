@@ -35,6 +35,7 @@ std::string report_json(const Report& report) {
   json["findings"] = findings(report);
   json["skipped_iterations"] = report.skipped_iterations();
   json["part_names"] = kPartNames;
+  if (!report.unfinished.empty()) json["unfinished"] = report.unfinished;
   json["runs"] = nlohmann::json::array();
   for (const RunRecord& run : report.runs) json["runs"].push_back(with_summary(run));
   return json.dump(1) + "\n";

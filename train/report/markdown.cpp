@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "train/report/findings.h"
 #include "train/report/report.h"
@@ -129,17 +130,46 @@ std::string epochs_markdown(const Report& report) {
       "| arm | seed | epoch | training loss | training accuracy, % | test loss | test accuracy, % "
       "| "
       "seconds of training |\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
+  const auto add = [&](const std::string& arm, std::uint64_t seed, const EpochRecord& epoch) {
+    const std::string test = epoch.is_evaluated ? fmt::format("{:.4f} | {:.2f}", epoch.test_loss,
+                                                              100 * epoch.test_accuracy)
+                                                : "- | -";
+    text +=
+        fmt::format("| {} | {} | {} | {:.4f} | {:.2f} | {} | {:.1f} |\n", arm, seed, epoch.epoch,
+                    epoch.train_loss, 100 * epoch.train_accuracy, test, epoch.training_seconds);
+  };
   for (const RunRecord& run : report.runs) {
-    for (const EpochRecord& epoch : run.epochs) {
-      const std::string test = epoch.is_evaluated ? fmt::format("{:.4f} | {:.2f}", epoch.test_loss,
-                                                                100 * epoch.test_accuracy)
-                                                  : "- | -";
-      text += fmt::format("| {} | {} | {} | {:.4f} | {:.2f} | {} | {:.1f} |\n", run.arm, run.seed,
-                          epoch.epoch, epoch.train_loss, 100 * epoch.train_accuracy, test,
-                          epoch.training_seconds);
+    for (const EpochRecord& epoch : run.epochs) add(run.arm, run.seed, epoch);
+  }
+  for (const UnfinishedRun& run : report.unfinished) {
+    for (const EpochRecord& epoch : run.epochs) add(run.arm + " (unfinished)", run.seed, epoch);
+  }
+  return text;
+}
+
+// The last epochs of unfinished runs, for the terminal; empty if there are none. report.md has all.
+std::string unfinished_text(const Report& report) {
+  if (report.unfinished.empty()) return "";
+  std::string text = "\nUnfinished  epoch  training loss  test accuracy, %  seconds of training\n";
+  for (const UnfinishedRun& run : report.unfinished) {
+    constexpr std::size_t kMost = 10;
+    const std::size_t left_out = run.epochs.size() - std::min(kMost, run.epochs.size());
+    for (const EpochRecord& epoch : std::span(run.epochs).subspan(left_out)) {
+      const std::string test =
+          epoch.is_evaluated ? fmt::format("{:.2f}", 100 * epoch.test_accuracy) : "-";
+      text += fmt::format("{:<10}  {:>5}  {:>13.4f}  {:>16}  {:>19.1f}\n", run.arm, epoch.epoch,
+                          epoch.train_loss, test, epoch.training_seconds);
     }
   }
   return text;
+}
+
+// A report without a finished run.
+std::string markdown_of_unfinished(const Report& report, const std::string& facts) {
+  return fmt::format(
+      "# Comparison of strategies: no run has finished\n\n- {}\n\n## Epochs\n\n{}\n"
+      "## What was run\n\n{}",
+      fmt::join(findings(report), "\n- "), epochs_markdown(report), facts);
 }
 
 std::string formulas_markdown(const Report& report, const Table& table) {
@@ -174,6 +204,7 @@ std::string plots_markdown(const Report& report) {
 }  // namespace
 
 std::string report_markdown(const Report& report) {
+  if (report.runs.empty()) return markdown_of_unfinished(report, facts_markdown(report));
   const Table table = make_table(report);
   std::string text =
       fmt::format("# Comparison of strategies: {}\n\n", fmt::join(table.columns, ", "));
@@ -188,8 +219,9 @@ std::string report_markdown(const Report& report) {
   return text + "\nreport.json has every number, of every rank and iteration.\n";
 }
 
-std::string report_text(const Report& report) {
-  const Table table = make_table(report);
+namespace {
+
+std::string table_text(const Table& table) {
   std::size_t first = 0;
   for (const TableRow& row : table.rows) first = std::max(first, row.label.size());
   std::vector<std::size_t> widths;
@@ -210,9 +242,15 @@ std::string report_text(const Report& report) {
     }
     text += "\n";
   }
-  text += "\n";
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string report_text(const Report& report) {
+  std::string text = report.runs.empty() ? "" : table_text(make_table(report));
   for (const std::string& sentence : findings(report)) text += fmt::format("{}\n", sentence);
-  return text;
+  return text + unfinished_text(report);
 }
 
 }  // namespace kolo::train

@@ -17,6 +17,10 @@ namespace {
 // Writes report.md before and after the plots, so that it never links missing plots, even if this
 // process is killed between.
 PlotResult write_with_plots(const std::string& folder, const Publication& what) {
+  if (!what.no_plots.empty()) {
+    write_report(folder, what.json, what.markdown(what.no_plots));
+    return {};
+  }
   write_report(
       folder, what.json,
       what.markdown(fmt::format("no plots: kolo-train ended before they were drawn; run: {}",
@@ -72,17 +76,19 @@ void publish(const std::string& folder, const Publication& what) {
 }
 
 void publish(const Options& options, const std::vector<std::string>& arguments,
-             std::vector<RunRecord> runs, const std::string& incomplete) {
+             const ExperimentResult& outcome) {
   Report report;
   report.command = fmt::format("kolo-train {}", fmt::join(arguments, " "));
   report.machine = machine_info();
-  report.runs = std::move(runs);
-  report.incomplete = incomplete;
-  publish(options.report,
-          {report_text(report), report_json(report), [&report](const std::string& no_plots) {
-             report.no_plots = no_plots;
-             return report_markdown(report);
-           }});
+  report.runs = outcome.runs;
+  report.unfinished = outcome.unfinished;
+  report.incomplete = outcome.message;
+  publish(options.report, {report_text(report), report_json(report),
+                           [&report](const std::string& no_plots) {
+                             report.no_plots = no_plots;
+                             return report_markdown(report);
+                           },
+                           outcome.runs.empty() ? "no plots: no run has finished" : ""});
 }
 
 }  // namespace kolo::train

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "train/experiment/arm_runner.h"
 #include "train/options.h"
 #include "train/report/report.h"
 
@@ -22,6 +23,7 @@ struct Publication {
   std::string json;
   // The text of report.md; `no_plots`: why there are no plots, or empty.
   std::function<std::string(const std::string& no_plots)> markdown;
+  std::string no_plots = {};  // why there is nothing to draw; empty: there is
 };
 
 // Prints the table first, so that it is not lost if the folder cannot be written. An empty folder:
@@ -31,8 +33,8 @@ void publish(const std::string& folder, const Publication& what);
 // "out.interrupted" for "out": where an interrupted run leaves its report.
 std::string interrupted_report_folder(const std::string& folder);
 
-// `runs`: one or more. `incomplete`: why runs are missing; empty if none is. As above.
+// `outcome`: with one run or more, finished or not. As above.
 void publish(const Options& options, const std::vector<std::string>& arguments,
-             std::vector<RunRecord> runs, const std::string& incomplete);
+             const ExperimentResult& outcome);
 
 }  // namespace kolo::train

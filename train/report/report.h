@@ -26,6 +26,7 @@ struct Report {
   std::string command;                         // the command line
   std::map<std::string, std::string> machine;  // machine_info()
   std::vector<RunRecord> runs;                 // all arms of a seed, then those of the next
+  std::vector<UnfinishedRun> unfinished;       // runs that failed or were interrupted
   std::string incomplete;                      // why runs are missing; empty: none is
   std::string no_plots;                        // text in place of the plots; empty: there are plots
 

@@ -196,6 +196,22 @@ TEST_CASE("an interrupt keeps the finished runs beside an older report, marked")
   check_nothing_is_left(program, folder);
 }
 
+TEST_CASE("an interrupt of the first arm keeps the epochs that have ended, marked") {
+  const Folder folder;
+  Program program(folder.start(small(compare("ring"), 100'000)));
+  program.wait_for(", test ");  // of the first epoch
+  program.signal(SIGINT);
+  const int code = program.wait();
+  INFO(program.output());
+  CHECK(code == 128 + SIGINT);
+  CHECK_THAT(program.output(),
+             ContainsSubstring("INCOMPLETE: no run has finished. ring: interrupted") &&
+                 ContainsSubstring("\nring        "));
+  CHECK(names_in(folder.path / "out.interrupted") ==
+        std::set<std::string>{"report.json", "report.md"});
+  check_nothing_is_left(program, folder);
+}
+
 TEST_CASE("a rank that is killed while its arm waits for its turn is reported at once") {
   const Folder folder;
   Program program(folder.start(endless_training(compare("ring,ps"))));
