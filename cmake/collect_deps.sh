@@ -7,7 +7,7 @@
 #
 # Copies fmt, Catch2, CLI11 and nlohmann-json as installed here (cmake/setup.sh): headers, about 3 MB, and small package files with
 # relative paths. So the folder may be moved, also to another processor or C library. (Catch2 3 also has a compiled library, which
-# is copied and needs a machine like this one.) The dependencies of train/ alone (oneDNN, matio, zlib) are not copied;
+# is copied and needs a machine like this one.) The dependencies of train/ alone (oneDNN, matio, zlib, libjpeg, libpng) are not copied;
 # train/ leaves out what it does not find.
 #
 # Also copies gloo, a peer of kolo-bench, if it is installed here: headers, its shared library and the libraries that it needs,

@@ -21,7 +21,7 @@
 set -eu
 
 base="g++ cmake ninja-build git ca-certificates catch2 libfmt-dev libcli11-dev nlohmann-json3-dev libdnnl-dev libmatio-dev
-zlib1g-dev python3"
+zlib1g-dev libjpeg-dev libpng-dev python3"
 fabrics="libucx-dev libfabric-dev"
 plots="python3-matplotlib"
 peers="libgloo-dev libopenmpi-dev openmpi-bin libmpich-dev mpich"
@@ -103,6 +103,8 @@ missing_things() {
   has_header oneapi/dnnl/dnnl.hpp || echo "oneDNN (2.6 or 3)"
   has_header matio.h || echo matio
   has_header zlib.h || echo zlib
+  { echo "#include <stdio.h>"; echo "#include <jpeglib.h>"; } | "${CXX:-c++}" -M -x c++ - >/dev/null 2>&1 || echo libjpeg-turbo
+  has_header png.h || echo libpng
   case " $groups " in
   *" fabrics "*)
     has_header ucp/api/ucp.h || echo "UCX (1.13 or later)"

@@ -91,6 +91,7 @@ OUTSIDE = (
     (r"(CLI/|nlohmann/)", ("train/", "bench/", "test/"), "command lines and JSON belong to the programs"),
     (r"(oneapi/)?dnnl", ("tensor/kernels/onednn/",), "oneDNN is hidden in its one backend"),
     (r"matio", ("train/data/",), "reading .mat files is a data set's business"),
+    (r"(jpeglib|jerror|png)\.h", ("train/data/image/",), "decoding images is a data set's business"),
     (r"(cuda|cudnn|cublas|nccl)", (".cu", "transports/cuda/", "tensor/arena"), "CUDA stays in .cu files and transports/cuda"),
 )
 
@@ -311,7 +312,8 @@ def known_variables(tree):
 
 
 BANNED_WORDS = ("ctx", "mgr", "util", "utils", "helper", "helpers", "misc", "common")
-_STANDARD_NAMES = {"common_type", "common_type_t", "common_reference", "common_reference_t", "common_with"}
+_NAMES_OF_LIBRARIES = {"common_type", "common_type_t", "common_reference", "common_reference_t", "common_with",
+                   "j_common_ptr", "jpeg_error_mgr", "jpeg_progress_mgr"}
 
 
 def habits(tree):
@@ -342,7 +344,7 @@ def words(tree):
         for match in re.finditer(r"\b[A-Za-z_]\w*\b", code):
             name = match[0]
             bad = set(_words_of(name)) & set(BANNED_WORDS)
-            if bad and name not in _STANDARD_NAMES:
+            if bad and name not in _NAMES_OF_LIBRARIES:
                 yield Finding(path, line_of(code, match.start()), "words",
                               f"'{name}': '{sorted(bad)[0]}' says nothing; name the idea (one word per idea, everywhere)")
 
