@@ -21,8 +21,8 @@ done
 
 # Options and values, checked here because kolo-train could reject them only after the build. A test compares them with its --help.
 with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds
-  --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
-  --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
+  --dataset --train-size --train_size --test-size --test_size --image-size --image_size --model --stem
+  --batch-size --batch_size --global-batch --global_batch --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
   --optimizer --lr-step-epochs --lr_step_epochs --lr-step-factor --lr_step_factor --lr-power --lr_power --label-smoothing --label_smoothing
   --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
@@ -37,10 +37,10 @@ words_of_ps='dedicated sharded everywhere split servers=N optimizer=worker optim
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere split'
 places='worker server'
-datasets='digits svhn:DIR mnist:DIR cifar10:DIR'
+datasets='digits svhn:DIR mnist:DIR cifar10:DIR imagefolder:DIR'
 transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path
-counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
-  --eval-every'
+counts='--ranks --servers --seeds --train-size --test-size --image-size --batch-size --global-batch --epochs --bucket-bytes
+  --first-bucket-bytes --eval-every'
 counts_or_none='--steps --seed --threads --hash-every --skip-steps'
 numbers='--lr --lr-step-epochs --lr-step-factor --lr-power --label-smoothing --momentum --weight-decay --warmup-epochs --timeout'
 
@@ -161,7 +161,7 @@ require_report_folder() {
 
 require_dataset() {
   case "$2" in
-    svhn:?* | mnist:?*) [ -d "${2#*:}" ] || refuse "$1: there is no folder '${2#*:}'" ;;
+    svhn:?* | mnist:?* | cifar10:?* | imagefolder:?*) [ -d "${2#*:}" ] || refuse "$1: there is no folder '${2#*:}'" ;;
     *) require_one_of "$1" "$2" "$datasets" ;;
   esac
 }

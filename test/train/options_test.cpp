@@ -304,10 +304,10 @@ TEST_CASE("impossible rules of servers are rejected") {
 
 TEST_CASE("a misspelled data set gets a suggestion") {
   const auto asks = [](const std::string& dataset, const std::string& meant) {
-    CHECK_THROWS_WITH(
-        parse_options({"train", "--dataset", dataset}),
-        ContainsSubstring(
-            "; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR; did you mean " + meant));
+    CHECK_THROWS_WITH(parse_options({"train", "--dataset", dataset}),
+                      ContainsSubstring("; expected one of digits, svhn:DIR, mnist:DIR, "
+                                        "cifar10:DIR, imagefolder:DIR; did you mean " +
+                                        meant));
   };
   asks("digit", "digits?");
   asks("digists:/some/where", "digits?");
@@ -316,11 +316,12 @@ TEST_CASE("a misspelled data set gets a suggestion") {
   asks("svh", "svhn:DIR?");
   asks("mnits:/some/where", "mnist:/some/where?");
   asks("MNIST", "mnist:DIR?");
-  asks("/", "svhn:/ or mnist:/ or cifar10:/?");  // a folder without a kind
+  asks("/", "svhn:/ or mnist:/ or cifar10:/ or imagefolder:/?");  // a folder without a kind
   for (const std::string other : {"letters", "/no/such/folder", "letters:/"}) {
-    CHECK_THROWS_WITH(parse_options({"train", "--dataset", other}),
-                      "--dataset: unknown data set '" + other +
-                          "'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR");
+    CHECK_THROWS_WITH(
+        parse_options({"train", "--dataset", other}),
+        "--dataset: unknown data set '" + other +
+            "'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR, imagefolder:DIR");
   }
 }
 
@@ -352,6 +353,9 @@ TEST_CASE("a flag without effect is rejected") {
             .starts_with("--ps-optimizer: none"));
   CHECK(refusal({"train", "--model=small", "--stem=cifar"}) ==
         "--model small does not use --stem; remove it");
+  CHECK(refusal({"train", "--dataset=cifar10:/x", "--image-size=64"}) ==
+        "--dataset cifar10 does not use --image-size; remove it");
+  CHECK(refusal({"train", "--dataset=imagefolder:/x", "--image-size=64"}) == "nothing");
   CHECK(refusal({"compare", "--no-report", "--report=x"}) ==
         "--no-report cannot be combined with --report; remove one of them");
   CHECK(refusal({"train", "--batch-size=8", "--global_batch=64"}) ==

@@ -4,6 +4,7 @@
 
 #include "train/data/cifar10.h"
 #include "train/data/digits.h"
+#include "train/data/imagefolder.h"
 #include "train/data/mnist.h"
 #include "train/data/svhn.h"
 
@@ -30,6 +31,10 @@ constexpr Row kTable[] = {
      "DIR",
      {"cifar10:DIR", "CIFAR-10, objects of ten classes, binary files in DIR"},
      open_cifar10},
+    {"imagefolder",
+     "DIR",
+     {"imagefolder:DIR", "JPEG and PNG files in DIR/train/CLASS and DIR/val/CLASS"},
+     open_imagefolder},
 };
 
 std::string known_schemes() {

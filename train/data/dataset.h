@@ -1,7 +1,8 @@
 // Interface of data sets: samples of one shape, accessed by index.
 //
 // A specification names a data set: "digits" (rendered by the program, always available), or
-// "svhn:DIR", "mnist:DIR" or "cifar10:DIR" (files). To add one, see train/README.md.
+// "svhn:DIR", "mnist:DIR", "cifar10:DIR" or "imagefolder:DIR" (files). To add one, see
+// train/README.md.
 #pragma once
 
 #include <array>
@@ -63,6 +64,7 @@ struct DatasetOptions {
   std::uint64_t seed = 1;  // of rendered data; data read from files ignores it
   std::int64_t train_size = 0;
   std::int64_t test_size = 0;
+  int image_size = 0;  // side of the images of imagefolder; 0: imagefolder.h
 };
 
 // Opens one split of the data set that `specification` names. Throws DataError for an unknown

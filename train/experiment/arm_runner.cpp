@@ -168,7 +168,8 @@ void run_group(const std::vector<Run>& runs, const Options& options,
 }  // namespace
 
 void check_data(const Options& options) {
-  const DatasetOptions data{options.seed, options.train_size, options.test_size};
+  const DatasetOptions data{options.seed, options.train_size, options.test_size,
+                            options.image_size};
   for (const Split split : {Split::train, Split::test}) {
     const auto dataset = open_dataset(options.dataset, split, data);
     BatchPlan(dataset->size(), options.samples_per_iteration(), options.ranks);

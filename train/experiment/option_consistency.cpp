@@ -24,6 +24,7 @@ Flags flags_of(const Options& o) {
       {"--dataset", o.dataset.substr(0, o.dataset.find(':'))},
       {"--train-size", fmt::format("{}", o.train_size)},
       {"--test-size", fmt::format("{}", o.test_size)},
+      {"--image-size", fmt::format("{}", o.image_size)},
       {"--model", o.model},
       {"--stem", o.stem},
       {"--batch-size or --global-batch", fmt::format("{}", o.samples_per_iteration())},

@@ -37,7 +37,7 @@ std::string schedule_text(const LearningRateSettings& rate) {
 }
 
 DatasetOptions dataset_options(const Options& options) {
-  return {options.seed, options.train_size, options.test_size};
+  return {options.seed, options.train_size, options.test_size, options.image_size};
 }
 
 }  // namespace

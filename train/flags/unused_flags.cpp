@@ -69,6 +69,8 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   if (app.count("--stem") > 0 && !has_stem(o.model))
     refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
+  refuse_for_other_value(app, "--dataset", o.dataset.substr(0, o.dataset.find(':')),
+                         {{"--image-size", {"imagefolder"}}});
   refuse_for_other_value(app, "--optimizer", o.optimizer,
                          {{"--momentum", {"sgd", "lars"}}, {"--nesterov", {"sgd"}}});
   refuse_for_other_value(app, "--lr-schedule", o.lr_schedule,

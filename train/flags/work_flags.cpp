@@ -15,7 +15,7 @@ void add_work_flags(CLI::App& app, TypedFlags& typed) {
   app.add_option(
          "--dataset", o.dataset,
          "digits (rendered), svhn:DIR (.mat files), mnist:DIR (IDX files), cifar10:DIR (binary "
-         "files) [digits]")
+         "files), imagefolder:DIR (JPEG and PNG) [digits]")
       ->check(known_dataset())
       ->group(group);
   app.add_option("--train-size,--train_size", o.train_size,
@@ -24,6 +24,11 @@ void add_work_flags(CLI::App& app, TypedFlags& typed) {
       ->group(group);
   app.add_option("--test-size,--test_size", o.test_size, "test samples [digits: 1000; files: all]")
       ->check(whole_number(1))
+      ->group(group);
+  app.add_option("--image-size,--image_size", o.image_size,
+                 "side of the images of imagefolder, which are scaled and cut to squares [short "
+                 "side of the first image, at most 224]")
+      ->check(whole_number(1, 4096))
       ->group(group);
   app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))
       ->check(one_of("model", model_names()))
