@@ -21,11 +21,12 @@ done
 
 # Options and values, checked here because kolo-train could reject them only after the build. A test compares them with its --help.
 with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds
-  --dataset --train-size --train_size --test-size --test_size --image-size --image_size --model --stem
-  --batch-size --batch_size --global-batch --global_batch --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
+  --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
+  --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
   --optimizer --lr-step-epochs --lr_step_epochs --lr-step-factor --lr_step_factor --lr-power --lr_power --label-smoothing --label_smoothing
   --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
-  --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report'
+  --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report
+  --image-size --image_size --loader-threads --loader_threads'
 without_value='--nesterov --progress-thread --no-progress-thread --no-report'
 models='resnet18 resnet34 resnet50 resnet101 cnn mlp small'
 stems='imagenet cifar'
@@ -39,8 +40,8 @@ modes='dedicated sharded everywhere split'
 places='worker server'
 datasets='digits svhn:DIR mnist:DIR cifar10:DIR imagefolder:DIR'
 transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path
-counts='--ranks --servers --seeds --train-size --test-size --image-size --batch-size --global-batch --epochs --bucket-bytes
-  --first-bucket-bytes --eval-every'
+counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
+  --eval-every --image-size --loader-threads'
 counts_or_none='--steps --seed --threads --hash-every --skip-steps'
 numbers='--lr --lr-step-epochs --lr-step-factor --lr-power --label-smoothing --momentum --weight-decay --warmup-epochs --timeout'
 

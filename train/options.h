@@ -68,6 +68,7 @@ struct Options {
   std::string shape;  // simulated network, in the form of KOLO_SHAPE; empty: use KOLO_SHAPE
   std::string backend = "auto";
   int threads = 0;                // compute threads per worker; 0: usable cores / ranks
+  int loader_threads = 1;         // threads per worker that prepare samples
   std::int64_t bucket_bytes = 0;  // 0: the default of buckets.h
   std::int64_t first_bucket_bytes = 0;
   // Whether results depend on the order in which ranks' gradients are summed (options.h of

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <utility>
@@ -28,6 +30,46 @@ std::vector<float> normalisation_table(const Dataset& dataset) {
   return table;
 }
 
+// The failure of a sample.
+struct Failure {
+  std::size_t place = 0;
+  std::exception_ptr exception;
+};
+
+// Calls prepare(place, memory) for the places 0 to count - 1, from up to `threads` threads that
+// take the places in order. Ends early if `stop` is requested. Rethrows the exception of the first
+// place that fails: all places before it were taken, and end.
+template <typename Prepare>
+void for_each_place(std::size_t count, int threads, const std::stop_token& stop,
+                    const Prepare& prepare) {
+  std::atomic<std::size_t> next{0};
+  std::vector<Failure> failures(
+      std::clamp<std::size_t>(count, 1, static_cast<std::size_t>(threads)));
+  const auto work = [&](Failure& failure) {
+    std::vector<std::uint8_t> memory;
+    while (!stop.stop_requested() && (failure.place = next++) < count) {
+      try {
+        prepare(failure.place, memory);
+      } catch (...) {
+        failure.exception = std::current_exception();
+        next = count;
+        return;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < failures.size(); ++i)
+      others.emplace_back([&work, &failure = failures[i]] { work(failure); });
+    work(failures.front());
+  }
+  const Failure* first = nullptr;
+  for (const Failure& failure : failures) {
+    if (failure.exception && (first == nullptr || failure.place < first->place)) first = &failure;
+  }
+  if (first != nullptr) std::rethrow_exception(first->exception);
+}
+
 }  // namespace
 
 Loader::Loader(const Dataset& dataset, const BatchPlan& plan, const LoaderSettings& settings)
@@ -36,12 +78,13 @@ Loader::Loader(const Dataset& dataset, const BatchPlan& plan, const LoaderSettin
       settings_(settings),
       normalised_(normalisation_table(dataset)) {
   if (plan.samples() > dataset.size() || settings.rank < 0 || settings.rank >= plan.ranks() ||
-      settings.depth < 1 || settings.epochs < 0 || settings.first_epoch < 0 ||
-      settings.timeout_ms <= 0) {
-    throw std::invalid_argument(fmt::format(
-        "Loader: rank {} of {}, {} of {} samples, depth {}, epochs {} from {}, timeout {} ms",
-        settings.rank, plan.ranks(), plan.samples(), dataset.size(), settings.depth,
-        settings.epochs, settings.first_epoch, settings.timeout_ms));
+      settings.depth < 1 || settings.threads < 1 || settings.epochs < 0 ||
+      settings.first_epoch < 0 || settings.timeout_ms <= 0) {
+    throw std::invalid_argument(
+        fmt::format("Loader: rank {} of {}, {} of {} samples, depth {}, threads {}, epochs {} from "
+                    "{}, timeout {} ms",
+                    settings.rank, plan.ranks(), plan.samples(), dataset.size(), settings.depth,
+                    settings.threads, settings.epochs, settings.first_epoch, settings.timeout_ms));
   }
   ring_.resize(static_cast<std::size_t>(settings.depth));
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -104,27 +147,30 @@ bool Loader::fill(Minibatch& batch, const std::vector<std::uint32_t>& order,
                   const std::stop_token& stop) {
   const OrderRange share = plan_.local(batch.iteration, settings_.rank);
   const auto count = static_cast<std::size_t>(share.count);
+  const auto begin = order.begin() + share.begin;
+  batch.samples.assign(begin, begin + share.count);
+  batch.labels.resize(count);
+  batch.images.resize(count * static_cast<std::size_t>(dataset_.shape().elements()));
+  for_each_place(count, settings_.threads, stop,
+                 [&](std::size_t place, auto& pixels) { fill_sample(batch, place, pixels); });
+  return !stop.stop_requested();
+}
+
+// `pixels` is memory for the bytes of a sample.
+void Loader::fill_sample(Minibatch& batch, std::size_t place,
+                         std::vector<std::uint8_t>& pixels) const {
   const ImageShape shape = dataset_.shape();
   const auto elements = static_cast<std::size_t>(shape.elements());
   const auto channels = static_cast<std::size_t>(shape.channels);
-  std::vector<std::uint8_t> pixels(elements);
-  batch.samples.resize(count);
-  batch.labels.resize(count);
-  batch.images.resize(count * elements);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (stop.stop_requested()) return false;
-    const std::int64_t index = order[static_cast<std::size_t>(share.begin) + i];
-    batch.samples[i] = index;
-    batch.labels[i] = dataset_.get(index, pixels);
-    augment(settings_.augmentation, shape, settings_.seed, batch.epoch, index, pixels);
-    float* image = batch.images.data() + i * elements;
-    for (std::size_t at = 0; at < elements; at += channels) {
-      for (std::size_t channel = 0; channel < channels; ++channel) {
-        image[at + channel] = normalised_[channel * kByteValues + pixels[at + channel]];
-      }
-    }
+  const std::int64_t index = batch.samples[place];
+  pixels.resize(elements);
+  batch.labels[place] = dataset_.get(index, pixels);
+  augment(settings_.augmentation, shape, settings_.seed, batch.epoch, index, pixels);
+  float* image = batch.images.data() + place * elements;
+  for (std::size_t at = 0; at < elements; at += channels) {
+    for (std::size_t channel = 0; channel < channels; ++channel)
+      image[at + channel] = normalised_[channel * kByteValues + pixels[at + channel]];
   }
-  return true;
 }
 
 bool Loader::hand_over(Minibatch& batch, const std::stop_token& stop) {

@@ -192,6 +192,7 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
   if (o.label_smoothing > 0) terms["label smoothing"] = fmt::format("{:g}", o.label_smoothing);
   terms["precision"] = "float32";
   terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
+  if (o.loader_threads > 1) terms["loader threads"] = fmt::format("{}", o.loader_threads);
   if (o.straggle.is_set()) {
     terms["straggler"] =
         fmt::format("rank {} computes {:g} times as long", o.straggle.rank, o.straggle.factor);

@@ -47,6 +47,10 @@ void add_running_flags(CLI::App& app, TypedFlags& typed) {
   app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks [0]")
       ->check(whole_number(0, 4096))
       ->group(group);
+  app.add_option("--loader-threads,--loader_threads", o.loader_threads,
+                 "threads per worker that read, decode and augment samples, beside --threads [1]")
+      ->check(whole_number(1, 256))
+      ->group(group);
   app.add_option("--bucket-bytes,--bucket_bytes", o.bucket_bytes,
                  fmt::format("gradients sent together [{}]", BucketSizes{}.bytes))
       ->check(whole_number(1))

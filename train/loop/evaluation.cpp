@@ -24,19 +24,22 @@ void add_batch(tensor::Network& network, Loader& loader, Minibatch& batch, Count
   counts[2] += static_cast<double>(outcome.samples);
 }
 
-std::unique_ptr<Loader> loader_for(const Dataset* data, const BatchPlan& plan, int rank) {
+std::unique_ptr<Loader> loader_for(const Dataset* data, const BatchPlan& plan, int rank,
+                                   int threads) {
   if (data == nullptr) return nullptr;
   LoaderSettings settings;
   settings.rank = rank;
   settings.is_shuffled = false;
+  settings.threads = threads;
   return std::make_unique<Loader>(*data, plan, settings);
 }
 
 }  // namespace
 
 Score evaluate(Communicator& communicator, tensor::Network* network, const Dataset* data,
-               const BatchPlan& plan) {
-  const std::unique_ptr<Loader> loader = loader_for(data, plan, communicator.rank());
+               const BatchPlan& plan, int loader_threads) {
+  const std::unique_ptr<Loader> loader =
+      loader_for(data, plan, communicator.rank(), loader_threads);
   Minibatch batch;
   Counts totals{};
   for (std::int64_t done = 0; done < plan.iterations_per_epoch(); done += kBatchesPerExchange) {

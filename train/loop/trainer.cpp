@@ -75,6 +75,7 @@ void Trainer::set_up_loader() {
   settings.seed = setup_.options().seed;
   settings.rank = setup_.rank();
   settings.epochs = setup_.epochs();
+  settings.threads = setup_.options().loader_threads;
   const BatchPlan& plan = setup_.train_plan();
   loader_ = std::make_unique<Loader>(
       *setup_.train_data(), is_for_all ? BatchPlan(plan.samples(), plan.global_batch(), 1) : plan,
@@ -314,8 +315,9 @@ void Trainer::evaluate_epoch(EpochRecord& epoch) {
   note("evaluating");
   const Clock::time_point start = Clock::now();
   communicator_.broadcast(setup_.network().parameters().buffers());
-  const Score score = evaluate(communicator_, setup_.is_worker() ? &setup_.network() : nullptr,
-                               setup_.test_data(), setup_.test_plan());
+  const Score score =
+      evaluate(communicator_, setup_.is_worker() ? &setup_.network() : nullptr, setup_.test_data(),
+               setup_.test_plan(), setup_.options().loader_threads);
   epoch.is_evaluated = true;
   epoch.test_loss = score.loss;
   epoch.test_accuracy = score.accuracy;

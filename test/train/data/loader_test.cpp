@@ -128,11 +128,49 @@ TEST_CASE(
   CHECK_THROWS_WITH(loader.next(batch), "sample 5 cannot be read");
 }
 
+TEST_CASE("batches do not depend on the number of threads") {
+  const Counting dataset(100);
+  for (const int threads : {2, 3, 50}) {
+    const LoaderSettings settings{.epochs = 2, .augmentation = {1}};
+    LoaderSettings shared = settings;
+    shared.threads = threads;
+    Loader alone(dataset, BatchPlan(100, 17, 1), settings);
+    Loader several(dataset, BatchPlan(100, 17, 1), shared);
+    Minibatch expected, batch;
+    while (alone.next(expected)) {
+      REQUIRE(several.next(batch));
+      REQUIRE(batch.samples == expected.samples);
+      REQUIRE(batch.labels == expected.labels);
+      REQUIRE(batch.images == expected.images);
+    }
+    CHECK_FALSE(several.next(batch));
+  }
+}
+
+TEST_CASE("of several samples that fail, the first one is reported, by every number of threads") {
+  class AllFailing : public Counting {
+   public:
+    using Counting::Counting;
+    int get(std::int64_t index, std::span<std::uint8_t>) const override {
+      throw DataError("sample " + std::to_string(index) + " cannot be read");
+    }
+  };
+  const AllFailing dataset(32);
+  for (const int threads : {1, 4}) {
+    for (int repetition = 0; repetition < 20; ++repetition) {
+      Loader loader(dataset, BatchPlan(32, 16, 1), {.is_shuffled = false, .threads = threads});
+      Minibatch batch;
+      REQUIRE_THROWS_WITH(loader.next(batch), "sample 0 cannot be read");
+    }
+  }
+}
+
 TEST_CASE("a loader can be destroyed at any time") {
+  const int threads = GENERATE(1, 4);
   const Counting dataset(1000);
   const BatchPlan plan(1000, 10, 1);
   for (int batches = 0; batches < 6; ++batches) {
-    Loader loader(dataset, plan, {.epochs = 1000, .depth = 2});
+    Loader loader(dataset, plan, {.epochs = 1000, .depth = 2, .threads = threads});
     Minibatch batch;
     for (int i = 0; i < batches; ++i) REQUIRE(loader.next(batch));
   }
@@ -152,6 +190,7 @@ TEST_CASE("invalid loader settings are rejected") {
   CHECK_THROWS_AS(Loader(dataset, BatchPlan(9, 4, 1), {}), std::invalid_argument);
   CHECK_THROWS_AS(Loader(dataset, BatchPlan(8, 4, 2), {.rank = 2}), std::invalid_argument);
   CHECK_THROWS_AS(Loader(dataset, BatchPlan(8, 4, 2), {.depth = 0}), std::invalid_argument);
+  CHECK_THROWS_AS(Loader(dataset, BatchPlan(8, 4, 2), {.threads = 0}), std::invalid_argument);
 }
 
 TEST_CASE(
