@@ -38,7 +38,7 @@ words_of_ps='dedicated sharded everywhere split servers=N optimizer=worker optim
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere split'
 places='worker server'
-datasets='digits svhn:DIR mnist:DIR cifar10:DIR imagefolder:DIR'
+datasets='digits svhn:DIR mnist:DIR cifar10:DIR imagefolder:DIR synthetic[:HxWxC[:CLASSES]]'
 transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path
 counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
   --eval-every --image-size --loader-threads'
@@ -163,6 +163,7 @@ require_report_folder() {
 require_dataset() {
   case "$2" in
     svhn:?* | mnist:?* | cifar10:?* | imagefolder:?*) [ -d "${2#*:}" ] || refuse "$1: there is no folder '${2#*:}'" ;;
+    synthetic | synthetic:?*) ;;
     *) require_one_of "$1" "$2" "$datasets" ;;
   esac
 }

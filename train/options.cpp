@@ -50,7 +50,7 @@ void check_together(const Options& o) {
 constexpr int kUntilSteps = 1'000'000;  // epochs, if --steps is the limit
 
 void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
-  const bool is_rendered = o.dataset == "digits";
+  const bool is_rendered = o.dataset == "digits" || o.dataset.starts_with("synthetic");
   if (o.train_size == 0 && is_rendered) o.train_size = 4096;
   if (o.test_size == 0 && is_rendered) o.test_size = 1000;
   if (o.batch_size == 0) o.batch_size = 64;

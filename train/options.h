@@ -38,7 +38,7 @@ struct Options {
   int seeds = 1;  // repetitions of every arm, with seeds seed, seed + 1, ...
 
   // The work: the same for every arm.
-  std::string dataset = "digits";  // digits, or KIND:DIR (data/dataset.h)
+  std::string dataset = "digits";  // see data/dataset.h
   std::int64_t train_size = 0;     // samples; 0: the default for digits, all for files
   std::int64_t test_size = 0;
   int image_size = 0;  // of imagefolder; 0: the default of the data set

@@ -106,7 +106,7 @@ class CompareScript(unittest.TestCase):
                              (["--ranks", "0"], "--ranks: expected a whole number of at least 1, got '0'"),
                              (["--n_gpus=two"], "--n_gpus: expected a whole number, got 'two'"), (["--steps", "-1"], "--steps: expected"),
                              (["--batch_size", "2.5"], "--batch_size: expected a whole number"), (["--lr=fast"], "--lr: expected a number"),
-                             (["--dataset", "letters"], "--dataset: unknown 'letters'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR, imagefolder:DIR"),
+                             (["--dataset", "letters"], "--dataset: unknown 'letters'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR, imagefolder:DIR, synthetic[:HxWxC[:CLASSES]]"),
                              (["--dataset=svhn:"], "--dataset: unknown 'svhn:'"), (["--transport", "pigeon"], "--transport: unknown 'pigeon'"),
                              (["foo"], "compare does not expect 'foo'"), (["--ranks", "2", "*"], "compare does not expect '*'"), ([""], "expect ''"),
                              (["-n", "2"], "compare does not expect '-n'"),

@@ -304,10 +304,12 @@ TEST_CASE("impossible rules of servers are rejected") {
 
 TEST_CASE("a misspelled data set gets a suggestion") {
   const auto asks = [](const std::string& dataset, const std::string& meant) {
-    CHECK_THROWS_WITH(parse_options({"train", "--dataset", dataset}),
-                      ContainsSubstring("; expected one of digits, svhn:DIR, mnist:DIR, "
-                                        "cifar10:DIR, imagefolder:DIR; did you mean " +
-                                        meant));
+    CHECK_THROWS_WITH(
+        parse_options({"train", "--dataset", dataset}),
+        ContainsSubstring(
+            "; expected one of digits, svhn:DIR, mnist:DIR, "
+            "cifar10:DIR, imagefolder:DIR, synthetic[:HxWxC[:CLASSES]]; did you mean " +
+            meant));
   };
   asks("digit", "digits?");
   asks("digists:/some/where", "digits?");
@@ -316,12 +318,13 @@ TEST_CASE("a misspelled data set gets a suggestion") {
   asks("svh", "svhn:DIR?");
   asks("mnits:/some/where", "mnist:/some/where?");
   asks("MNIST", "mnist:DIR?");
+  asks("sythetic", "synthetic[:HxWxC[:CLASSES]]?");
   asks("/", "svhn:/ or mnist:/ or cifar10:/ or imagefolder:/?");  // a folder without a kind
   for (const std::string other : {"letters", "/no/such/folder", "letters:/"}) {
-    CHECK_THROWS_WITH(
-        parse_options({"train", "--dataset", other}),
-        "--dataset: unknown data set '" + other +
-            "'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR, imagefolder:DIR");
+    CHECK_THROWS_WITH(parse_options({"train", "--dataset", other}),
+                      "--dataset: unknown data set '" + other +
+                          "'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR, "
+                          "imagefolder:DIR, synthetic[:HxWxC[:CLASSES]]");
   }
 }
 

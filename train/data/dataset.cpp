@@ -7,34 +7,39 @@
 #include "train/data/imagefolder.h"
 #include "train/data/mnist.h"
 #include "train/data/svhn.h"
+#include "train/data/synthetic.h"
 
 namespace kolo::train {
 namespace {
 
-// A row of the table. `open` gets the text after the colon. `argument` is its name in messages,
-// empty if the scheme has no argument.
+enum class Argument { none, optional, required };
+
+// A row of the table. `open` gets the text after the colon.
 struct Row {
-  std::string_view scheme;
-  std::string_view argument;
   DatasetScheme help;
+  Argument argument;
   std::unique_ptr<Dataset> (*open)(std::string_view argument, Split, const DatasetOptions&);
 };
 
 constexpr Row kTable[] = {
-    {"digits", "", {"digits", "house-number-like digits, rendered by the program"}, open_digits},
-    {"svhn",
-     "DIR",
-     {"svhn:DIR", "Street View House Numbers, cropped .mat files in DIR"},
+    {{"digits", "digits", "house-number-like digits, rendered by the program"},
+     Argument::none,
+     open_digits},
+    {{"svhn", "svhn:DIR", "Street View House Numbers, cropped .mat files in DIR"},
+     Argument::required,
      open_svhn},
-    {"mnist", "DIR", {"mnist:DIR", "MNIST, handwritten digits, IDX files in DIR"}, open_mnist},
-    {"cifar10",
-     "DIR",
-     {"cifar10:DIR", "CIFAR-10, objects of ten classes, binary files in DIR"},
+    {{"mnist", "mnist:DIR", "MNIST, handwritten digits, IDX files in DIR"},
+     Argument::required,
+     open_mnist},
+    {{"cifar10", "cifar10:DIR", "CIFAR-10, objects of ten classes, binary files in DIR"},
+     Argument::required,
      open_cifar10},
-    {"imagefolder",
-     "DIR",
-     {"imagefolder:DIR", "JPEG and PNG files in DIR/train/CLASS and DIR/val/CLASS"},
+    {{"imagefolder", "imagefolder:DIR", "JPEG and PNG files in DIR/train/CLASS and DIR/val/CLASS"},
+     Argument::required,
      open_imagefolder},
+    {{"synthetic", "synthetic[:HxWxC[:CLASSES]]", "random images, to measure speed"},
+     Argument::optional,
+     open_synthetic},
 };
 
 std::string known_schemes() {
@@ -62,9 +67,10 @@ std::unique_ptr<Dataset> open_dataset(std::string_view specification, Split spli
         specification, options.train_size, options.test_size));
   }
   for (const Row& row : kTable) {
-    if (row.scheme != scheme) continue;
-    if (row.argument.empty() != argument.empty() ||
-        (row.argument.empty() && colon != std::string_view::npos)) {
+    if (row.help.name != scheme) continue;
+    const bool has_colon = colon != std::string_view::npos;
+    if (has_colon ? row.argument == Argument::none || argument.empty()
+                  : row.argument == Argument::required) {
       throw DataError(
           fmt::format("data set '{}': write it as '{}'", specification, row.help.usage));
     }

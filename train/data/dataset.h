@@ -1,8 +1,8 @@
 // Interface of data sets: samples of one shape, accessed by index.
 //
-// A specification names a data set: "digits" (rendered by the program, always available), or
-// "svhn:DIR", "mnist:DIR", "cifar10:DIR" or "imagefolder:DIR" (files). To add one, see
-// train/README.md.
+// A specification names a data set: "digits" or "synthetic" (made by the program, always
+// available), or "svhn:DIR", "mnist:DIR", "cifar10:DIR" or "imagefolder:DIR" (files). To add one,
+// see train/DESIGN.md.
 #pragma once
 
 #include <array>
@@ -72,8 +72,9 @@ struct DatasetOptions {
 std::unique_ptr<Dataset> open_dataset(std::string_view specification, Split split,
                                       const DatasetOptions& options = {});
 
-// Help line of a scheme: how to write it, and what it is.
+// Help line of a scheme: its name, how to write it, and what it is.
 struct DatasetScheme {
+  std::string_view name;
   std::string_view usage;
   std::string_view summary;
 };

@@ -19,6 +19,7 @@ enum class Purpose : std::uint32_t {
   permutation = 3,
   augmentation = 4,
   test = 5,
+  synthetic = 6,
 };
 
 // One application of the bijection: counter and key to four words.

@@ -29,8 +29,8 @@ std::optional<Number> parsed(const std::string& text) {
 std::string meant_dataset(const std::string& kind, const std::string& place) {
   std::vector<std::string> kinds, kinds_with_place;
   for (const DatasetScheme& scheme : dataset_schemes()) {
-    kinds.emplace_back(scheme.usage.substr(0, scheme.usage.find(':')));
-    if (kinds.back() != scheme.usage) kinds_with_place.push_back(kinds.back());
+    kinds.emplace_back(scheme.name);
+    if (scheme.usage.ends_with(":DIR")) kinds_with_place.emplace_back(scheme.name);
   }
   std::string word = kind;
   std::ranges::transform(word, word.begin(), [](char c) {
@@ -43,7 +43,7 @@ std::string meant_dataset(const std::string& kind, const std::string& place) {
   if (!place.empty() && std::ranges::find(kinds_with_place, meant) != kinds_with_place.end())
     return fmt::format("{}:{}", meant, place);
   for (const DatasetScheme& scheme : dataset_schemes()) {
-    if (scheme.usage.substr(0, scheme.usage.find(':')) == meant) return std::string(scheme.usage);
+    if (scheme.name == meant) return std::string(scheme.usage);
   }
   return "";
 }
@@ -99,7 +99,7 @@ ValueRule known_dataset() {
     const std::string kind = text.substr(0, text.find(':'));
     std::vector<std::string_view> usages;
     for (const DatasetScheme& scheme : dataset_schemes()) {
-      if (scheme.usage.substr(0, scheme.usage.find(':')) == kind) return "";
+      if (scheme.name == kind) return "";
       usages.push_back(scheme.usage);
     }
     const std::string place = kind == text ? "" : text.substr(kind.size() + 1);

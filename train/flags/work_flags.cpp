@@ -15,14 +15,16 @@ void add_work_flags(CLI::App& app, TypedFlags& typed) {
   app.add_option(
          "--dataset", o.dataset,
          "digits (rendered), svhn:DIR (.mat files), mnist:DIR (IDX files), cifar10:DIR (binary "
-         "files), imagefolder:DIR (JPEG and PNG) [digits]")
+         "files), imagefolder:DIR (JPEG and PNG), synthetic[:HxWxC[:CLASSES]] (random "
+         "images) [digits]")
       ->check(known_dataset())
       ->group(group);
   app.add_option("--train-size,--train_size", o.train_size,
-                 "training samples [digits: 4096; files: all]")
+                 "training samples [digits, synthetic: 4096; files: all]")
       ->check(whole_number(1))
       ->group(group);
-  app.add_option("--test-size,--test_size", o.test_size, "test samples [digits: 1000; files: all]")
+  app.add_option("--test-size,--test_size", o.test_size,
+                 "test samples [digits, synthetic: 1000; files: all]")
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--image-size,--image_size", o.image_size,

@@ -20,10 +20,10 @@ std::string refusal(std::string_view specification, const DatasetOptions& option
 TEST_CASE("an unknown data set is rejected with the list of known ones") {
   CHECK(refusal("imagenet") ==
         "unknown data set 'imagenet'; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR, "
-        "imagefolder:DIR");
+        "imagefolder:DIR, synthetic[:HxWxC[:CLASSES]]");
   CHECK(refusal("") ==
         "unknown data set ''; expected one of digits, svhn:DIR, mnist:DIR, cifar10:DIR, "
-        "imagefolder:DIR");
+        "imagefolder:DIR, synthetic[:HxWxC[:CLASSES]]");
 }
 
 TEST_CASE("a malformed data set specification is rejected with the right form") {
