@@ -26,10 +26,11 @@ with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mod
   --optimizer --lr-step-epochs --lr_step_epochs --lr-step-factor --lr_step_factor --lr-power --lr_power --label-smoothing --label_smoothing
   --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report
-  --image-size --image_size --loader-threads --loader_threads'
+  --image-size --image_size --loader-threads --loader_threads --augment'
 without_value='--nesterov --progress-thread --no-progress-thread --no-report'
 models='resnet18 resnet34 resnet50 resnet101 cnn mlp small'
 stems='imagenet cifar'
+augmentations='none crop crop,flip'
 schedules='constant step cosine polynomial'
 optimizers='sgd adamw lars'
 orders='fast ordered invariant'
@@ -185,6 +186,7 @@ check_value() {
   case "$plain" in
     --model) require_one_of "$1" "$2" "$models" ;;
     --stem) require_one_of "$1" "$2" "$stems" ;;
+    --augment) require_one_of "$1" "$2" "$augmentations" ;;
     --reproducibility) require_one_of "$1" "$2" "$orders" ;;
     --lr-schedule) require_one_of "$1" "$2" "$schedules" ;;
     --optimizer) require_one_of "$1" "$2" "$optimizers" ;;

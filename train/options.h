@@ -41,7 +41,8 @@ struct Options {
   std::string dataset = "digits";  // see data/dataset.h
   std::int64_t train_size = 0;     // samples; 0: the default for digits, all for files
   std::int64_t test_size = 0;
-  int image_size = 0;  // of imagefolder; 0: the default of the data set
+  int image_size = 0;            // of imagefolder; 0: the default of the data set
+  std::string augment = "none";  // none, crop or crop,flip (data/augmentation.h)
   std::string model = "resnet50";
   std::string stem = "imagenet";  // resnet50's: imagenet or cifar
   int batch_size = 0;             // samples per rank and iteration, as in PyTorch's scripts

@@ -96,7 +96,7 @@ class CompareScript(unittest.TestCase):
         for words, about in ((["--modle", "small"], "there is no option '--modle'; did you mean --model?"),
                              (["--frobnicate=1"], "there is no option '--frobnicate'; train/compare.sh"),
                              (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet18, resnet34, resnet50, resnet101, cnn, mlp, small; train/"),
-                             (["--stem=x"], "--stem: unknown 'x'"), (["--lr_schedule", "linear"], "expected one of constant, step, cosine, polynomial"),
+                             (["--stem=x"], "--stem: unknown 'x'"), (["--augment=flip"], "--augment: unknown 'flip'; expected one of none, crop, crop,flip"), (["--lr_schedule", "linear"], "expected one of constant, step, cosine, polynomial"),
                              (["--report"], "--report needs a value"), (["--model", "smal"], "did you mean small?"),
                              (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server, tree, hierarchical, auto, local-sgd, "
                                                         "dataparallel, data_parallel; "

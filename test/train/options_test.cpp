@@ -359,6 +359,10 @@ TEST_CASE("a flag without effect is rejected") {
   CHECK(refusal({"train", "--dataset=cifar10:/x", "--image-size=64"}) ==
         "--dataset cifar10 does not use --image-size; remove it");
   CHECK(refusal({"train", "--dataset=imagefolder:/x", "--image-size=64"}) == "nothing");
+  CHECK(refusal({"train", "--dataset=mnist:/x", "--augment=crop,flip"}) ==
+        "--augment crop,flip: mirrored digits are no digits, and mnist has digits; take crop");
+  CHECK(refusal({"train", "--augment=crop"}) == "nothing");
+  CHECK(refusal({"train", "--dataset=cifar10:/x", "--augment=crop,flip"}) == "nothing");
   CHECK(refusal({"compare", "--no-report", "--report=x"}) ==
         "--no-report cannot be combined with --report; remove one of them");
   CHECK(refusal({"train", "--batch-size=8", "--global_batch=64"}) ==

@@ -6,16 +6,10 @@
 #include "train/data/random.h"
 
 namespace kolo::train {
+namespace {
 
-void augment(const Augmentation& augmentation, const ImageShape& shape, std::uint64_t seed,
-             std::int64_t epoch, std::int64_t index, std::span<std::uint8_t> pixels) {
-  if (augmentation.crop_padding <= 0) return;
-  // Unique for up to 2^40 samples and 2^24 epochs.
-  const auto place = (static_cast<std::uint64_t>(epoch) << 40) + static_cast<std::uint64_t>(index);
-  Random random(seed, Purpose::augmentation, place);
-  const auto choices = static_cast<std::uint32_t>(2 * augmentation.crop_padding + 1);
-  const int down = static_cast<int>(random.below(choices)) - augmentation.crop_padding;
-  const int right = static_cast<int>(random.below(choices)) - augmentation.crop_padding;
+// Moves the picture; border pixels repeat.
+void shift(const ImageShape& shape, int down, int right, std::span<std::uint8_t> pixels) {
   const std::vector<std::uint8_t> original(pixels.begin(), pixels.end());
   auto to = pixels.begin();
   for (int y = 0; y < shape.height; ++y) {
@@ -27,6 +21,37 @@ void augment(const Augmentation& augmentation, const ImageShape& shape, std::uin
       to = std::copy(from, from + shape.channels, to);
     }
   }
+}
+
+void mirror(const ImageShape& shape, std::span<std::uint8_t> pixels) {
+  const auto pixel = static_cast<std::size_t>(shape.channels);
+  const std::size_t row_bytes = pixel * static_cast<std::size_t>(shape.width);
+  for (std::size_t row = 0; row < pixels.size(); row += row_bytes) {
+    std::size_t left = row, right = row + row_bytes - pixel;
+    for (; left < right; left += pixel, right -= pixel)
+      std::ranges::swap_ranges(pixels.subspan(left, pixel), pixels.subspan(right, pixel));
+  }
+}
+
+}  // namespace
+
+Augmentation augmentation_from(std::string_view name, const ImageShape& shape) {
+  if (name == "none") return {};
+  return {std::max(1, std::min(shape.height, shape.width) / 8), name == "crop,flip"};
+}
+
+void augment(const Augmentation& augmentation, const ImageShape& shape, std::uint64_t seed,
+             std::int64_t epoch, std::int64_t index, std::span<std::uint8_t> pixels) {
+  // Unique for up to 2^40 samples and 2^24 epochs.
+  const auto place = (static_cast<std::uint64_t>(epoch) << 40) + static_cast<std::uint64_t>(index);
+  Random random(seed, Purpose::augmentation, place);
+  if (augmentation.crop_padding > 0) {
+    const auto choices = static_cast<std::uint32_t>(2 * augmentation.crop_padding + 1);
+    const int down = static_cast<int>(random.below(choices)) - augmentation.crop_padding;
+    const int right = static_cast<int>(random.below(choices)) - augmentation.crop_padding;
+    shift(shape, down, right, pixels);
+  }
+  if (augmentation.has_flip && random.chance(0.5f)) mirror(shape, pixels);
 }
 
 }  // namespace kolo::train

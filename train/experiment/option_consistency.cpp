@@ -31,6 +31,7 @@ Flags flags_of(const Options& o) {
       {"--train-size", fmt::format("{}", o.train_size)},
       {"--test-size", fmt::format("{}", o.test_size)},
       {"--image-size", fmt::format("{}", o.image_size)},
+      {"--augment", o.augment},
       {"--model", o.model},
       {"--stem", o.stem},
       {"--batch-size or --global-batch", fmt::format("{}", o.samples_per_iteration())},

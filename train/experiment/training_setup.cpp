@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "train/count_text.h"
+#include "train/data/augmentation.h"
 #include "train/experiment/option_consistency.h"
 #include "train/loop/gather.h"
 #include "train/loop/hash.h"
@@ -181,6 +182,12 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
       fmt::format("{}: {} of {} x {} x {}, {}", train_data_->description(),
                   count_text(train_samples_, "training sample"), image_.height, image_.width,
                   image_.channels, count_text(test_samples_, "test sample"));
+  if (o.augment != "none") {
+    const Augmentation how = augmentation_from(o.augment, image_);
+    terms["augmentation"] =
+        fmt::format("shifted by up to {}{}", count_text(how.crop_padding, "pixel"),
+                    how.has_flip ? ", half of the samples mirrored" : "");
+  }
   terms["batch"] = fmt::format("{} over {}", count_text(train_plan_->global_batch(), "sample"),
                                count_text(o.ranks, "worker"));
   terms["iterations"] = fmt::format("{} in {}", iterations_, count_text(epochs_, "epoch"));

@@ -30,6 +30,8 @@ bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas(); 
 // The other arms depend on the order in which gradients arrive at servers.
 bool has_ordered_sums(const Arm& arm) { return !arm.is_served() || arm.difference().empty(); }
 
+constexpr std::array<std::string_view, 3> kDigits{"digits", "svhn", "mnist"};
+
 // A flag that only some values of another one use.
 struct DependentFlag {
   const char* name;
@@ -69,8 +71,14 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   if (app.count("--stem") > 0 && !has_stem(o.model))
     refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
-  refuse_for_other_value(app, "--dataset", o.dataset.substr(0, o.dataset.find(':')),
-                         {{"--image-size", {"imagefolder"}}});
+  const std::string dataset = o.dataset.substr(0, o.dataset.find(':'));
+  refuse_for_other_value(app, "--dataset", dataset, {{"--image-size", {"imagefolder"}}});
+  if (o.augment == "crop,flip" && std::ranges::find(kDigits, dataset) != kDigits.end()) {
+    refuse(
+        fmt::format("--augment crop,flip: mirrored digits are no digits, and {} has digits; "
+                    "take crop",
+                    dataset));
+  }
   refuse_for_other_value(app, "--optimizer", o.optimizer,
                          {{"--momentum", {"sgd", "lars"}}, {"--nesterov", {"sgd"}}});
   refuse_for_other_value(app, "--lr-schedule", o.lr_schedule,

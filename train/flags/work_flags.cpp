@@ -32,6 +32,11 @@ void add_work_flags(CLI::App& app, TypedFlags& typed) {
                  "side of the first image, at most 224]")
       ->check(whole_number(1, 4096))
       ->group(group);
+  app.add_option("--augment", o.augment,
+                 "of training samples: none; crop: random shifts; crop,flip: mirrored at random, "
+                 "too [none]")
+      ->check(one_of("augmentation", {"none", "crop", "crop,flip"}))
+      ->group(group);
   app.add_option("--model", o.model, fmt::format("{} [resnet50]", fmt::join(model_names(), ", ")))
       ->check(one_of("model", model_names()))
       ->group(group);

@@ -76,6 +76,7 @@ void Trainer::set_up_loader() {
   settings.rank = setup_.rank();
   settings.epochs = setup_.epochs();
   settings.threads = setup_.options().loader_threads;
+  settings.augmentation = augmentation_from(setup_.options().augment, setup_.train_data()->shape());
   const BatchPlan& plan = setup_.train_plan();
   loader_ = std::make_unique<Loader>(
       *setup_.train_data(), is_for_all ? BatchPlan(plan.samples(), plan.global_batch(), 1) : plan,

@@ -131,7 +131,7 @@ TEST_CASE(
 TEST_CASE("batches do not depend on the number of threads") {
   const Counting dataset(100);
   for (const int threads : {2, 3, 50}) {
-    const LoaderSettings settings{.epochs = 2, .augmentation = {1}};
+    const LoaderSettings settings{.epochs = 2, .augmentation = {1, true}};
     LoaderSettings shared = settings;
     shared.threads = threads;
     Loader alone(dataset, BatchPlan(100, 17, 1), settings);
@@ -201,7 +201,7 @@ TEST_CASE(
   const auto shifted = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t index,
                            int padding) {
     std::vector<std::uint8_t> pixels(original.begin(), original.end());
-    augment({padding}, shape, seed, epoch, index, pixels);
+    augment({padding, false}, shape, seed, epoch, index, pixels);
     return std::string(pixels.begin(), pixels.end());
   };
   CHECK(shifted(1, 0, 0, 0) == original);
@@ -211,6 +211,29 @@ TEST_CASE(
   CHECK(kinds.size() == 9);
   CHECK(kinds.count(original) == 1);
   CHECK(kinds.count("aabcaabceefgiijkmmno") == 1);  // one down, one to the right
+}
+
+TEST_CASE("augmentation mirrors half of the pictures, by whole pixels") {
+  const ImageShape shape{2, 3, 2};
+  const std::string original = "aAbBcCdDeEfF";
+  std::map<std::string, int> kinds;
+  for (std::int64_t index = 0; index < 400; ++index) {
+    std::vector<std::uint8_t> pixels(original.begin(), original.end());
+    augment({0, true}, shape, 1, 5, index, pixels);
+    ++kinds[std::string(pixels.begin(), pixels.end())];
+  }
+  REQUIRE(kinds.size() == 2);
+  CHECK(kinds.at(original) > 150);
+  CHECK(kinds.at("cCbBaAfFeEdD") > 150);
+}
+
+TEST_CASE("the names of augmentations give an eighth of the side as padding") {
+  CHECK(augmentation_from("none", {32, 32, 3}).crop_padding == 0);
+  CHECK(augmentation_from("crop", {32, 32, 3}).crop_padding == 4);
+  CHECK(augmentation_from("crop", {224, 256, 3}).crop_padding == 28);
+  CHECK_FALSE(augmentation_from("crop", {32, 32, 3}).has_flip);
+  CHECK(augmentation_from("crop,flip", {4, 4, 1}).crop_padding == 1);
+  CHECK(augmentation_from("crop,flip", {4, 4, 1}).has_flip);
 }
 
 }  // namespace
