@@ -1,5 +1,5 @@
 // kolo-train: trains a model data-parallel with one strategy, or compares several. Or measures
-// their exchange of gradients alone.
+// their exchange of gradients alone, or downloads data.
 //
 // Exit codes: 0 success; 1 a failure during the run, also of plots, or the exit code of the rank
 // that failed first; 2 a wrong flag, variable or data set, and nothing was started.
@@ -21,6 +21,7 @@
 #include "train/data/dataset.h"
 #include "train/experiment/arm_runner.h"
 #include "train/experiment/rank_process.h"
+#include "train/fetch/fetch.h"
 #include "train/options.h"
 #include "train/report/publish.h"
 #include "transports/launch/launch.h"
@@ -66,6 +67,7 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
     require_output(is_output_open, options.report);
     return options.help.empty() ? run_crossover(options, arguments) : print(options.help);
   }
+  if (!arguments.empty() && arguments[0] == "fetch") return run_fetch(arguments);
   const ParsedOptions parsed = parse_options(arguments);
   const Options& options = parsed.options;
   require_output(is_output_open, options.report);

@@ -120,14 +120,15 @@ constexpr const char* kUsage =
     "usage: kolo-train compare [flags]   trains with each strategy in turn, and compares them\n"
     "       kolo-train train [flags]     trains with one\n"
     "       kolo-train crossover [flags] measures from how many servers on they beat a ring\n"
+    "       kolo-train fetch DATASET DIR downloads a data set\n"
     "       kolo-train COMMAND --help    the flags\n";
 
 Command parse_command(const std::string& word) {
   if (word == "train") return Command::train;
   if (word == "compare") return Command::compare;
-  const std::vector<std::string> known{"train", "compare", "crossover"};
-  refuse(fmt::format("unknown command '{}'; expected one of train, compare, crossover{}", word,
-                     did_you_mean(suggested_word(word, known))));
+  const std::vector<std::string> known{"train", "compare", "crossover", "fetch"};
+  refuse(fmt::format("unknown command '{}'; expected one of train, compare, crossover, fetch{}",
+                     word, did_you_mean(suggested_word(word, known))));
 }
 
 }  // namespace
@@ -136,7 +137,8 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
   if (arguments.empty())
     refuse(
-        "a command is missing; expected one of train, compare, crossover; see kolo-train --help");
+        "a command is missing; expected one of train, compare, crossover, fetch; see kolo-train "
+        "--help");
   if (arguments[0] == "--help" || arguments[0] == "-h") {
     parsed.text = kUsage;
     parsed.is_text = true;

@@ -72,8 +72,8 @@ std::vector<fs::path> find_files(const fs::path& given, Split split) {
   std::erase_if(files, [&](const fs::path& file) { return !fs::exists(file, error); });
   if (!files.empty()) return files;
   throw DataError(
-      fmt::format("data set 'cifar10:{}': there is no {} in '{}'; the binary version can be had "
-                  "from https://www.cs.toronto.edu/~kriz/cifar.html",
+      fmt::format("data set 'cifar10:{0}': there is no {1} in '{2}'; kolo-train fetch cifar10 "
+                  "'{0}' downloads it",
                   given.string(), first, directory.string()));
 }
 

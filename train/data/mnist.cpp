@@ -58,10 +58,10 @@ fs::path find_file(const fs::path& directory, Split split, std::string_view cont
     std::error_code error;
     if (fs::path path = directory / name; fs::exists(path, error)) return path;
   }
-  throw DataError(fmt::format(
-      "data set 'mnist:{0}': there is neither {1} nor {1}.gz in '{0}'; it can be had from "
-      "https://ossci-datasets.s3.amazonaws.com/mnist/{1}.gz",
-      directory.string(), official));
+  throw DataError(
+      fmt::format("data set 'mnist:{0}': there is neither {1} nor {1}.gz in '{0}'; kolo-train "
+                  "fetch mnist '{0}' downloads it",
+                  directory.string(), official));
 }
 
 void check_labels(const fs::path& path, const std::vector<std::uint8_t>& labels) {

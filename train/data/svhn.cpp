@@ -62,8 +62,8 @@ fs::path find_file(const fs::path& directory, Split split) {
   }
   if (variants.empty()) {
     throw DataError(fmt::format(
-        "data set 'svhn:{0}': there is neither {1}.mat nor *{1}*.mat in '{0}'; it can be had from "
-        "http://ufldl.stanford.edu/housenumbers/",
+        "data set 'svhn:{0}': there is neither {1}.mat nor *{1}*.mat in '{0}'; kolo-train "
+        "fetch svhn '{0}' downloads it",
         directory.string(), stem));
   }
   if (variants.size() > 1) {

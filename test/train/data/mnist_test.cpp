@@ -48,7 +48,7 @@ TEST_CASE("mnist finds files that are spelled with a dot, and prefers the offici
   CHECK_THAT(mnist_refusal(folder),
              ContainsSubstring("there is neither train-images-idx3-ubyte nor "
                                "train-images-idx3-ubyte.gz in '" +
-                               folder.text() + "'; it can be had from https://"));
+                               folder.text() + "'; kolo-train fetch mnist '"));
   write_bytes(folder / "train-images-idx3-ubyte", image_bytes(2));
   CHECK_THAT(mnist_refusal(folder),
              ContainsSubstring("there is neither train-labels-idx1-ubyte nor"));
