@@ -41,6 +41,12 @@ DatasetOptions dataset_options(const Options& options) {
   return {options.seed, options.train_size, options.test_size, options.image_size};
 }
 
+// `row`: as in agree_on_data.
+std::string data_text(const std::vector<std::int64_t>& row) {
+  return fmt::format("{} training and {} test samples of {} x {} x {} in {} classes", row[0],
+                     row[1], row[3], row[4], row[5], row[2]);
+}
+
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
@@ -89,10 +95,9 @@ void TrainingSetup::agree_on_data(Communicator& communicator) {
     const auto& theirs = rows[static_cast<std::size_t>(rank)];
     if (theirs == rows[0]) continue;
     throw std::runtime_error(
-        fmt::format("the ranks do not see the same data: rank 0 has {} training and {} test "
-                    "samples, rank {} has "
-                    "{} and {}; give all ranks the same --dataset, with the same files",
-                    rows[0][0], rows[0][1], rank, theirs[0], theirs[1]));
+        fmt::format("the ranks do not see the same data: rank 0 has {}, rank {} has {}; give all "
+                    "ranks the same --dataset, with the same files",
+                    data_text(rows[0]), rank, data_text(theirs)));
   }
   train_samples_ = rows[0][0];
   test_samples_ = rows[0][1];
