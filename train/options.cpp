@@ -75,6 +75,7 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
 Options finish(TypedFlags& typed) {
   Options& o = typed.options;
   if (!typed.straggle.empty()) o.straggle = parse_straggle(typed.straggle);
+  take_from_checkpoint(typed);
   check_together(o);
   // Rounded up: 0 would mean the default.
   o.timeout = std::chrono::milliseconds(std::llround(std::ceil(typed.timeout_s * 1000)));
@@ -159,10 +160,13 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   add_optimizer_flags(app, typed);
   add_running_flags(app, typed);
   add_result_flags(app, typed);
+  add_checkpoint_flags(app, typed);
   parsed.text = parse_flags(app, arguments);
   parsed.is_text = !parsed.text.empty();
   if (parsed.is_text) return parsed;
   typed.is_report_given = app.count("--report") > 0;
+  typed.is_batch_given = app.count("--batch-size") + app.count("--global-batch") > 0;
+  typed.is_seed_given = app.count("--seed") > 0;
   parsed.options = finish(typed);
   // A started rank gets one arm, but also the flags for other arms.
   if (typed.options.events_fd < 0) refuse_unused_flags(app, typed);

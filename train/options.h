@@ -84,6 +84,13 @@ struct Options {
   int hash_every = 20;  // iterations between checks of the replicas; 0: only at the end
   int skip_steps = 5;   // iterations at the start that do not count for speeds
 
+  // Checkpoints (train/checkpoint).
+  std::string save;    // folder; empty: none are written
+  int save_every = 1;  // epochs between two
+  int keep = 3;        // the last ones stay
+  std::string resume;  // file, or folder whose last one counts; empty: start anew
+  std::string load;    // safetensors file with the initial weights; empty: those of the seed
+
   // Where results go.
   std::string report = "";  // folder; empty: none
 

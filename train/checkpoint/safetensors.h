@@ -52,8 +52,8 @@ class SafetensorsFile {
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
   // Null if there is none of that name.
   const StoredTensor* find(std::string_view name) const;
-  // Reads a tensor of F64, F32, F16 or BF16 as float32. Throws CheckpointError for another dtype or
-  // number of elements, or if the file cannot be read.
+  // Reads a tensor of F64, F32, F16, BF16 or I64 as float32. Throws CheckpointError for another
+  // dtype or number of elements, or if the file cannot be read.
   void read(const StoredTensor& tensor, std::span<float> out);
 
  private:

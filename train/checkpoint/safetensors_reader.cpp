@@ -186,12 +186,14 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::span<float> out) {
     if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
   } else if (tensor.dtype == "F64") {
     for_each_number<double>(bytes, [&](auto i, auto x) { out[i] = static_cast<float>(x); });
+  } else if (tensor.dtype == "I64") {
+    for_each_number<std::int64_t>(bytes, [&](auto i, auto x) { out[i] = static_cast<float>(x); });
   } else if (tensor.dtype == "F16") {
     for_each_number<std::uint16_t>(bytes, [&](auto i, auto x) { out[i] = from_half(x); });
   } else if (tensor.dtype == "BF16") {
     for_each_number<std::uint16_t>(bytes, [&](auto i, auto x) { out[i] = from_bfloat(x); });
   } else {
-    refuse(fmt::format("tensor '{}' is {}; expected one of F32, F64, F16, BF16", tensor.name,
+    refuse(fmt::format("tensor '{}' is {}; expected one of F32, F64, F16, BF16, I64", tensor.name,
                        tensor.dtype));
   }
 }

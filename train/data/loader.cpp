@@ -134,7 +134,8 @@ void Loader::prepare_epoch(std::int64_t epoch, const std::stop_token& stop) {
     std::iota(order.begin(), order.end(), 0u);
   }
   Minibatch batch;
-  for (std::int64_t iteration = 0; iteration < plan_.iterations_per_epoch(); ++iteration) {
+  std::int64_t iteration = epoch == settings_.first_epoch ? settings_.first_iteration : 0;
+  for (; iteration < plan_.iterations_per_epoch(); ++iteration) {
     batch.epoch = epoch;
     batch.iteration = iteration;
     batch.global_count = plan_.global(iteration).count;

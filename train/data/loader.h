@@ -38,8 +38,9 @@ struct LoaderSettings {
   bool is_shuffled = true;  // false: the data set's order, for evaluation
   std::int64_t first_epoch = 0;
   std::int64_t epochs = 1;
-  int depth = 3;    // maximum number of ready batches
-  int threads = 1;  // that prepare samples
+  std::int64_t first_iteration = 0;  // of the first epoch; earlier ones are left out
+  int depth = 3;                     // maximum number of ready batches
+  int threads = 1;                   // that prepare samples
   Augmentation augmentation{};
   std::int64_t timeout_ms = 120'000;  // how long next() waits for one batch
 };

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "train/checkpoint/initial_weights.h"
 #include "train/data/batch_plan.h"
 #include "train/data/dataset.h"
 #include "train/experiment/comparability.h"
@@ -84,6 +85,7 @@ class RunningArm final : public Observer {
     const int turns = turns_ != nullptr ? turns_->descriptor(number_) : -1;
     LaunchRequest request;
     request.ranks = ranks_of(run_, options);
+    if (!options.save.empty()) request.grace = options.timeout;  // for a step and a checkpoint
     request.command = {own_program()};
     for (const std::string& word :
          arguments_of_rank(given, run_.arm, run_.seed, events_.writing_end(), turns))
@@ -173,7 +175,9 @@ void check_data(const Options& options) {
   for (const Split split : {Split::train, Split::test}) {
     const auto dataset = open_dataset(options.dataset, split, data);
     BatchPlan(dataset->size(), options.samples_per_iteration(), options.ranks);
-    if (split == Split::train) require_full_batch(options, dataset->size());
+    if (split != Split::train) continue;
+    require_full_batch(options, dataset->size());
+    check_checkpoints(options, *dataset);
   }
 }
 

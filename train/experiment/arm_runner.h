@@ -18,8 +18,8 @@ struct ExperimentResult {
   std::string message;                    // which arm, which rank, how; empty if nothing failed
 };
 
-// Checks the data before any process is started: missing data, more ranks than samples. Throws
-// DataError.
+// Checks the data and the checkpoints before any process is started: missing data, more ranks than
+// samples, a checkpoint of another model. Throws DataError.
 void check_data(const Options& options);
 
 // Runs all arms. `arguments`: those of the program, passed on to the ranks. Shows progress and the

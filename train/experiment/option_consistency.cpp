@@ -56,6 +56,10 @@ Flags flags_of(const Options& o) {
       {"--first-bucket-bytes", fmt::format("{}", o.first_bucket_bytes)},
       {"--straggle", o.straggle.text()},
       {"--eval-every", fmt::format("{}", o.eval_every)},
+      {"--save", o.save.empty() ? "no" : "yes"},
+      {"--save-every", fmt::format("{}", o.save_every)},
+      {"--resume", o.resume.empty() ? "no" : "yes"},
+      {"--load", o.load.empty() ? "no" : "yes"},
       {"--hash-every", fmt::format("{}", o.hash_every)},
   };
 }

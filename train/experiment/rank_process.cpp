@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -65,8 +66,9 @@ void check_size(const Options& options, int size) {
       count_text(arm.servers, "dedicated server"), size, size == 1 ? "was" : "were"));
 }
 
-// Joins the job and trains. A failure of this rank alone is passed on to the others.
-void join_and_train(const Options& options, const std::vector<std::string>& arguments) {
+// Joins the job and trains. A failure of this rank alone is passed on to the others. Returns the
+// signal that has ended the run after a checkpoint, or 0.
+int join_and_train(const Options& options, const std::vector<std::string>& arguments) {
   CommunicatorOptions how;
   how.transport = options.transport;
   how.timeout = options.timeout;
@@ -74,10 +76,11 @@ void join_and_train(const Options& options, const std::vector<std::string>& argu
   how.reproducibility = options.reproducibility;
   Communicator communicator = Communicator::from_environment(how);
   const auto observer = observer_of(options, arguments);
-  report_exceptions(communicator, [&] {
+  return report_exceptions(communicator, [&] {
     Trainer trainer(options, communicator, *observer);
     trainer.run();
     communicator.barrier();  // so that no peer takes this rank's exit for a failure
+    return trainer.stopped_by();
   });
 }
 
@@ -94,8 +97,9 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
   const int rank = launch_environment().rank;
   check_size(options, launch_environment().size);
   if (rank == 0) check_report_folder(options.report);
+  int stopped_by = 0;
   try {
-    join_and_train(options, arguments);
+    stopped_by = join_and_train(options, arguments);
   } catch (const Error& error) {
     if (options.events_fd < 0) throw;  // under another launcher each rank reports it
     return report_failure(error, rank);
@@ -107,7 +111,14 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
     if (options.events_fd < 0) throw;
     return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);
   }
-  return 0;
+  if (stopped_by == 0) return 0;
+  if (rank == 0) {
+    std::fprintf(stderr,
+                 "kolo-train: stopped by signal %d after a checkpoint; go on with --resume %s\n",
+                 stopped_by, options.save.c_str());
+  }
+  std::raise(stopped_by);  // it has its default effect, which the launcher expects
+  return 1;
 }
 
 }  // namespace kolo::train

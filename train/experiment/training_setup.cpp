@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "train/checkpoint/initial_weights.h"
 #include "train/count_text.h"
 #include "train/data/augmentation.h"
 #include "train/experiment/option_consistency.h"
@@ -60,6 +61,7 @@ TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
   plan_iterations();
   make_network();
   require_several_values();
+  read_initial(communicator);
   broadcast_initial(communicator);
 }
 
@@ -169,6 +171,15 @@ void TrainingSetup::require_several_values() const {
   }
 }
 
+// Only rank 0 needs the file.
+void TrainingSetup::read_initial(Communicator& communicator) {
+  if (options_.resume.empty() && options_.load.empty()) return;
+  if (rank_ == 0)
+    first_iteration_ =
+        read_initial_weights(options_, *train_data_, network_->parameters(), iterations_);
+  communicator.broadcast(std::span<std::int64_t>(&first_iteration_, 1));
+}
+
 void TrainingSetup::broadcast_initial(Communicator& communicator) {
   communicator.broadcast(network_->parameters().values());
   communicator.broadcast(network_->parameters().buffers());
@@ -182,7 +193,10 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
   terms["model"] = fmt::format("{}{}, {} parameters, {} classes", o.model,
                                has_stem(o.model) ? ", stem " + o.stem : "",
                                network_->parameters().count(), classes_);
-  terms["initial weights"] = fmt::format("seed {}, hash {}", o.seed, initial_hash_);
+  const std::string source = !o.load.empty()     ? o.load
+                             : !o.resume.empty() ? o.resume
+                                                 : fmt::format("seed {}", o.seed);
+  terms["initial weights"] = fmt::format("{}, hash {}", source, initial_hash_);
   terms["data"] =
       fmt::format("{}: {} of {} x {} x {}, {}", train_data_->description(),
                   count_text(train_samples_, "training sample"), image_.height, image_.width,

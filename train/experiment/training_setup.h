@@ -41,6 +41,8 @@ class TrainingSetup {
   const LearningRate& learning_rate() const { return *learning_rate_; }
   std::int64_t iterations() const { return iterations_; }
   int epochs() const { return epochs_; }
+  // Iterations that an earlier run has done (--resume).
+  std::int64_t first_iteration() const { return first_iteration_; }
   std::int64_t classes() const { return classes_; }
 
   // The terms that must be equal in all arms of a comparison and are known before training: name to
@@ -52,6 +54,7 @@ class TrainingSetup {
   void plan_iterations();
   void make_network();
   void require_several_values() const;
+  void read_initial(Communicator& communicator);
   void broadcast_initial(Communicator& communicator);
 
   Options options_;
@@ -62,6 +65,7 @@ class TrainingSetup {
   std::unique_ptr<BatchPlan> train_plan_, test_plan_;
   std::unique_ptr<LearningRate> learning_rate_;
   std::int64_t iterations_ = 0;
+  std::int64_t first_iteration_ = 0;
   int epochs_ = 0;
   std::unique_ptr<tensor::Network> network_;
   std::string initial_hash_;

@@ -26,6 +26,8 @@ struct TypedFlags {
   bool is_report_given = false;
   bool has_no_report = false;
   bool has_no_progress_thread = false;
+  bool is_batch_given = false;
+  bool is_seed_given = false;
 };
 
 // Declare flags whose values go to `typed`.
@@ -34,6 +36,11 @@ void add_work_flags(CLI::App& app, TypedFlags& typed);
 void add_optimizer_flags(CLI::App& app, TypedFlags& typed);
 void add_running_flags(CLI::App& app, TypedFlags& typed);
 void add_result_flags(CLI::App& app, TypedFlags& typed);
+void add_checkpoint_flags(CLI::App& app, TypedFlags& typed);
+
+// With --resume: takes the seed and the global batch of the checkpoint, unless they are given.
+// Throws UsageError if the checkpoint cannot be read.
+void take_from_checkpoint(TypedFlags& typed);
 
 // Throws UsageError for a flag that would be ignored. `typed`: with the arms.
 void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed);

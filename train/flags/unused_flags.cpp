@@ -67,6 +67,14 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
     refuse("--no-report cannot be combined with --report; remove one of them");
   if (app.count("--global-batch") > 0 && app.count("--batch-size") > 0)
     refuse("--global-batch cannot be combined with --batch-size; remove one of them");
+  if (!o.load.empty() && !o.resume.empty())
+    refuse("--load cannot be combined with --resume, which has the weights; remove one of them");
+  if ((!o.save.empty() || !o.resume.empty()) && o.seeds > 1)
+    refuse("--save and --resume are for one training; remove --seeds");
+  for (const char* const flag : {"--save-every", "--keep"}) {
+    if (o.command == Command::train && app.count(flag) > 0 && o.save.empty())
+      refuse(fmt::format("{} has no effect without --save; remove it", flag));
+  }
   if (o.progress_thread && typed.has_no_progress_thread)
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
   if (app.count("--stem") > 0 && !has_stem(o.model))

@@ -47,6 +47,8 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
+  // Call before the first iteration of a resumed run, in which `iterations` are done.
+  void resume_from(std::int64_t iterations) { iteration_ = iterations; }
   virtual void begin(const UpdateStep& step) = 0;
   // Hook of forward: returns when the parameter is up to date.
   virtual void before_use(tensor::ParameterId) {}

@@ -70,6 +70,26 @@ void KeyService::add(const KeyServerStatistics& served) {
     served_.staleness[i] += served.staleness[i];
 }
 
+std::vector<Optimizer*> KeyService::optimizers() {
+  std::vector<Optimizer*> held;
+  for (const auto& optimizer : optimizers_) {
+    if (optimizer) held.push_back(optimizer.get());
+  }
+  return held;
+}
+
+void KeyService::resume_from(std::int64_t iterations) {
+  const int per_iteration = applies_each_worker() ? setup_.options().ranks : 1;
+  std::ranges::fill(updates_, iterations * per_iteration);
+}
+
+// Gradients of single workers are applied, not their sum.
+bool KeyService::applies_each_worker() const {
+  const Consistency& rule = setup_.arm().rule;
+  return rule.kind == Consistency::Kind::kAsynchronous ||
+         (rule.kind == Consistency::Kind::kBounded && rule.bound > 0);
+}
+
 // Gradients are sums over samples, divided by the size of the global batch. They become means over
 // the samples that were received. A gradient of one worker is applied at the learning rate / n, so
 // that n of them move the parameters as far as one of all workers.
@@ -81,11 +101,8 @@ void KeyService::update(const KeyUpdate& update) {
   if (scale != 1.0f) {
     for (float& gradient : update.gradient) gradient *= scale;
   }
-  const Consistency& rule = setup_.arm().rule;
-  const bool is_of_one = rule.kind == Consistency::Kind::kAsynchronous ||
-                         (rule.kind == Consistency::Kind::kBounded && rule.bound > 0);
   const float rate = setup_.learning_rate().at(update.iteration) /
-                     (is_of_one ? static_cast<float>(setup_.options().ranks) : 1.0f);
+                     (applies_each_worker() ? static_cast<float>(setup_.options().ranks) : 1.0f);
   optimizers_[update.key]->apply(static_cast<std::int64_t>(plan_.keys[update.key].first),
                                  update.values, update.gradient, {rate, ++updates_[update.key]});
 }

@@ -24,11 +24,17 @@ class KeyService {
   // record is the mean of the epoch.
   IterationRecord serve_epoch(std::int64_t first, std::int64_t end);
 
+  // The optimizers of this server's keys.
+  std::vector<Optimizer*> optimizers();
+  // Call before the first epoch of a resumed run, in which `iterations` are done.
+  void resume_from(std::int64_t iterations);
+
   // Sums over all epochs.
   const KeyServerStatistics& statistics() const { return served_; }
 
  private:
   void update(const KeyUpdate& update);
+  bool applies_each_worker() const;
   void add(const KeyServerStatistics& served);
   void count_bytes(const CommunicatorStatistics& before, const KeyServerStatistics& served,
                    double iterations, IterationRecord& mean) const;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "train/checkpoint/saved_run.h"
 #include "train/experiment/prediction.h"
 #include "train/experiment/turns.h"
 #include "train/loop/evaluation.h"
@@ -62,6 +63,8 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
     data_parallel_ = dynamic_cast<DataParallelReducer*>(reducer_.get());
   }
   set_up_loader();
+  if (!options.save.empty()) stop_vote_.emplace(communicator);
+  resume();
   if (options.straggle.rank == setup_.rank()) straggler_.emplace(options.straggle.factor);
   note_.epochs = setup_.epochs();
   note_.iterations = setup_.iterations();
@@ -74,10 +77,12 @@ void Trainer::set_up_loader() {
   LoaderSettings settings;
   settings.seed = setup_.options().seed;
   settings.rank = setup_.rank();
-  settings.epochs = setup_.epochs();
   settings.threads = setup_.options().loader_threads;
   settings.augmentation = augmentation_from(setup_.options().augment, setup_.train_data()->shape());
   const BatchPlan& plan = setup_.train_plan();
+  settings.first_epoch = setup_.first_iteration() / plan.iterations_per_epoch();
+  settings.first_iteration = setup_.first_iteration() % plan.iterations_per_epoch();
+  settings.epochs = setup_.epochs() - settings.first_epoch;
   loader_ = std::make_unique<Loader>(
       *setup_.train_data(), is_for_all ? BatchPlan(plan.samples(), plan.global_batch(), 1) : plan,
       settings);
@@ -102,11 +107,15 @@ void Trainer::set_up_keys() {
 
 RunRecord Trainer::run() {
   note("starting");
-  for (int epoch = 1; epoch <= setup_.epochs(); ++epoch) {
+  const std::int64_t per_epoch = setup_.train_plan().iterations_per_epoch();
+  for (auto epoch = static_cast<int>(done() / per_epoch) + 1; epoch <= setup_.epochs(); ++epoch) {
     const auto first = static_cast<std::int64_t>(iterations_.size());
     take_turn();
     train_epoch(epoch);
-    finish_epoch(epoch, first);
+    if (done() == setup_.iterations()) stopped_by_ = 0;
+    if (stopped_by_ == 0) finish_epoch(epoch, first);
+    save_if_due(epoch);
+    if (stopped_by_ != 0) return record_;
   }
   collect();
   record_.total_seconds = seconds_since(start_);
@@ -128,17 +137,19 @@ void Trainer::train_epoch(int epoch) {
   const std::int64_t end = std::min(per_epoch * epoch, setup_.iterations());
   double cpu_before = cpu_seconds();
   if (key_service_) serve_epoch(end);
-  while (static_cast<std::int64_t>(iterations_.size()) < end) {
-    if (key_reducer_ != nullptr &&
-        key_reducer_->next_iteration() > static_cast<std::int64_t>(iterations_.size())) {
+  while (done() < end && stopped_by_ == 0) {
+    if (key_reducer_ != nullptr && key_reducer_->next_iteration() > done()) {
       skip_iteration();
       continue;
     }
-    const auto done = static_cast<std::int64_t>(iterations_.size()) + 1;
+    const std::int64_t number = done() + 1;
+    const bool is_last = !key_communicator_ && is_stop_requested();
     const std::int64_t every = setup_.options().hash_every;
-    const bool is_due = every > 0 && done % every == 0 && !setup_.arm().has_different_replicas();
-    const bool is_checked = done == setup_.iterations() || is_due;
-    const bool is_complete = is_checked || done == end;  // evaluation follows
+    const bool is_due = every > 0 && number % every == 0 && !setup_.arm().has_different_replicas();
+    const bool is_checked = number == setup_.iterations() || is_due;
+    // An evaluation follows, a checkpoint, or a vote, before which nothing may be in flight.
+    const bool is_complete = is_checked || is_last || number == end ||
+                             (stop_vote_ && setup_.arm().sync == Sync::prioritized);
     iterations_.push_back(setup_.is_worker() ? train_iteration(is_complete) : serve_iteration());
     training_seconds_ += iterations_.back().wall;
     if (is_checked && !setup_.arm().has_different_replicas()) {
@@ -146,7 +157,7 @@ void Trainer::train_epoch(int epoch) {
       prove_equal();
       cpu_before = cpu_seconds();
     }
-    if (done == 1 || seconds_since(noted_) > kNoteSeconds) note("training");
+    if (iterations_.size() == 1 || seconds_since(noted_) > kNoteSeconds) note("training");
   }
   if (key_communicator_) end_served_epoch();
   cpu_seconds_ += cpu_seconds() - cpu_before;
@@ -169,15 +180,15 @@ void Trainer::end_served_epoch() {
 void Trainer::skip_iteration() {
   if (!loader_->next(batch_)) throw std::logic_error("the data ended before the last iteration");
   for (const std::int64_t sample : batch_.samples)
-    order_hash_ += order_mark(iterations_.size(), sample);
+    order_hash_ += order_mark(static_cast<std::size_t>(done()), sample);
   key_reducer_->skip();
   iterations_.emplace_back();
 }
 
 void Trainer::serve_epoch(std::int64_t end) {
-  const auto first = static_cast<std::int64_t>(iterations_.size());
+  const std::int64_t first = done();
   const IterationRecord mean = key_service_->serve_epoch(first, end);
-  iterations_.resize(static_cast<std::size_t>(end), mean);
+  iterations_.resize(static_cast<std::size_t>(end - setup_.first_iteration()), mean);
   training_seconds_ += mean.wall * static_cast<double>(end - first);
 }
 
@@ -192,7 +203,7 @@ IterationRecord Trainer::train_iteration(bool is_complete) {
   reducer_->begin(step());
   if (data_parallel_ != nullptr) scatter_batch();
   for (const std::int64_t sample : batch_.samples) {
-    order_hash_ += order_mark(iterations_.size(), sample);
+    order_hash_ += order_mark(static_cast<std::size_t>(done()), sample);
   }
   forward_and_backward(iteration);
   iteration.exchange = reducer_->finish(is_complete);
@@ -204,15 +215,42 @@ IterationRecord Trainer::train_iteration(bool is_complete) {
   return iteration;
 }
 
-UpdateStep Trainer::step() const {
-  const auto done = static_cast<std::int64_t>(iterations_.size());
-  return {setup_.learning_rate().at(done), done + 1};
+UpdateStep Trainer::step() const { return {setup_.learning_rate().at(done()), done() + 1}; }
+
+std::int64_t Trainer::done() const {
+  return setup_.first_iteration() + static_cast<std::int64_t>(iterations_.size());
+}
+
+std::vector<Optimizer*> Trainer::optimizers() {
+  return key_service_ ? key_service_->optimizers() : strategy_->optimizers();
+}
+
+void Trainer::resume() {
+  if (setup_.options().resume.empty()) return;
+  restore_optimizers(communicator_, setup_, optimizers());
+  if (reducer_) reducer_->resume_from(done());
+  if (key_service_) key_service_->resume_from(done());
+}
+
+bool Trainer::is_stop_requested() {
+  if (!stop_vote_) return false;
+  stopped_by_ = stop_vote_->vote();
+  return stopped_by_ != 0;
+}
+
+// Servers that serve keys have no common iterations, so they end after the epoch.
+void Trainer::save_if_due(int epoch) {
+  if (key_communicator_ && epoch < setup_.epochs()) is_stop_requested();
+  const Options& o = setup_.options();
+  const bool is_due = epoch % o.save_every == 0 || epoch == setup_.epochs() || stopped_by_ != 0;
+  if (o.save.empty() || !is_due) return;
+  note("saving");
+  save_checkpoint(communicator_, setup_, optimizers(), done());
 }
 
 void Trainer::scatter_batch() {
   const BatchPlan& plan = setup_.train_plan();
-  const auto iteration = static_cast<std::int64_t>(iterations_.size());
-  const std::int64_t count = plan.global(iteration % plan.iterations_per_epoch()).count;
+  const std::int64_t count = plan.global(done() % plan.iterations_per_epoch()).count;
   const auto pixels = static_cast<std::size_t>(setup_.train_data()->shape().elements());
   data_parallel_->scatter(whole_, count, pixels, batch_);
 }
@@ -264,7 +302,7 @@ void Trainer::require_finite(double loss) const {
       "rank {}: the training loss is {} at iteration {}, training has diverged; lower --lr "
       "(now {:g}), or give "
       "it a longer --warmup-epochs",
-      setup_.rank(), loss, iterations_.size() + 1, setup_.options().lr));
+      setup_.rank(), loss, done() + 1, setup_.options().lr));
 }
 
 IterationRecord Trainer::serve_iteration() {
@@ -295,9 +333,11 @@ void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
   }
   EpochRecord record;
   record.epoch = epoch;
-  record.iterations = static_cast<std::int64_t>(iterations_.size());
+  record.iterations = done();
+  const std::int64_t begin =
+      (setup_.first_iteration() + first_iteration) % setup_.train_plan().iterations_per_epoch();
   for (std::size_t i = 0; i + 2 < sums.size(); ++i) {
-    const auto in_epoch = static_cast<std::int64_t>(i);
+    const auto in_epoch = begin + static_cast<std::int64_t>(i);
     const auto weight = static_cast<double>(setup_.train_plan().global(in_epoch).count);
     record.train_loss += sums[i] * weight / sums.back();
     record_.step_losses.push_back(sums[i]);
@@ -343,7 +383,7 @@ std::string Trainer::why_no_test_loss() {
 
 void Trainer::prove_equal() {
   const Clock::time_point start = Clock::now();
-  last_hash_ = guard_.check(static_cast<std::int64_t>(iterations_.size()));
+  last_hash_ = guard_.check(done());
   record_.checking_seconds += seconds_since(start);
 }
 
@@ -351,7 +391,7 @@ void Trainer::note(const char* activity) {
   noted_ = Clock::now();
   if (setup_.rank() != 0) return;
   note_.activity = activity;
-  note_.iteration = static_cast<std::int64_t>(iterations_.size());
+  note_.iteration = done();
   const std::size_t recent = std::min(kRecentIterations, iterations_.size());
   double seconds = 0, loss = 0, samples = 0;
   for (std::size_t i = iterations_.size() - recent; i < iterations_.size(); ++i) {

@@ -17,6 +17,7 @@
 #include "train/loop/metrics.h"
 #include "train/loop/observer.h"
 #include "train/loop/replica_guard.h"
+#include "train/loop/stop_vote.h"
 #include "train/loop/straggler.h"
 
 namespace kolo::train {
@@ -29,6 +30,9 @@ class Trainer {
   // Collective: trains, evaluates, checks the replicas. The record is complete on rank 0, which
   // also passes it to its observer.
   RunRecord run();
+
+  // The signal that ended the run early, after a checkpoint; 0: it is complete.
+  int stopped_by() const { return stopped_by_; }
 
  private:
   // Blocks while another arm of the comparison trains.
@@ -45,6 +49,13 @@ class Trainer {
   // A server's epoch where gradients are applied in the order of arrival.
   void serve_epoch(std::int64_t end);
   UpdateStep step() const;  // of the next iteration
+  // Iterations done, those before --resume included.
+  std::int64_t done() const;
+  std::vector<Optimizer*> optimizers();
+  void resume();
+  // Whether a signal asks to end, which all ranks then do after the next iteration.
+  bool is_stop_requested();
+  void save_if_due(int epoch);
   void skip_iteration();
   void forward_and_backward(IterationRecord& iteration);
   // Hook of backward: the gradient of a parameter is final.
@@ -72,6 +83,8 @@ class Trainer {
   std::optional<Straggler> straggler_;            // if this rank is one
   Clock::time_point compute_began_;               // of a straggler, inside backward
   ReplicaGuard guard_;
+  std::optional<StopVote> stop_vote_;  // with --save
+  int stopped_by_ = 0;
   std::unique_ptr<Loader> loader_;  // workers only; dataparallel: rank 0 only
   Minibatch batch_;
   Minibatch whole_;  // dataparallel: rank 0's, before it is scattered

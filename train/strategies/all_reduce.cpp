@@ -95,6 +95,8 @@ class AllReduce : public Strategy {
     return around(size);
   }
 
+  std::vector<Optimizer*> optimizers() override { return {optimizer_.get()}; }
+
  protected:
   Work reduce(std::span<float> elements, ReduceOp op) {
     CallOptions call;

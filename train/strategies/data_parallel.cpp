@@ -56,6 +56,10 @@ class DataParallel final : public Strategy {
                        : std::bit_width(static_cast<unsigned>(context_.workers - 1));
   }
 
+  std::vector<Optimizer*> optimizers() override {
+    return is_root() ? std::vector{optimizer_.get()} : std::vector<Optimizer*>{};
+  }
+
  private:
   bool is_root() const { return context_.communicator.rank() == kRoot; }
 

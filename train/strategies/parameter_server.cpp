@@ -103,6 +103,12 @@ class ParameterServer final : public Strategy {
     return {bytes, bytes};
   }
 
+  std::vector<Optimizer*> optimizers() override {
+    std::vector<Optimizer*> held;
+    for (const auto& optimizer : optimizers_) held.push_back(optimizer.get());
+    return held;
+  }
+
  private:
   bool is_server() const { return plan_.everywhere || !context_.is_worker(); }
   // What this rank serves of `count` elements.

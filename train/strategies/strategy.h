@@ -73,6 +73,9 @@ class Strategy {
   // network. A push and a pull.
   virtual int hops(std::int64_t) const { return 2; }
 
+  // The optimizers of this rank, for checkpoints; none on ranks that apply no updates.
+  virtual std::vector<Optimizer*> optimizers() { return {}; }
+
  protected:
   UpdateStep step_;
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
-#include <sstream>
 
 #include "test/support/catch.h"
 #include "test/train/program/small_run.h"
@@ -15,12 +14,7 @@ namespace {
 
 using namespace kolo::train;
 using kolo::test::Folder;
-
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
+using kolo::test::text_of;
 
 // A file with a header of this text, preceded by `length`, and `data_bytes` zero bytes.
 std::string file_with(const std::string& header, std::uint64_t length, std::size_t data_bytes) {

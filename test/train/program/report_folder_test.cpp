@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
 #include "test/support/catch.h"
@@ -22,12 +21,6 @@ using namespace kolo::test;
 // before it writes the report.
 Words run_with_report() {
   return small({"compare", "--report=out/here", "--strategies=ring", "--transport=tcp"}, 40);
-}
-
-std::string text_of(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 // Waits for the end of the program, which must fail to write the report.

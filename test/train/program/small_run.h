@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -74,6 +76,12 @@ inline std::set<std::string> names_in(const std::filesystem::path& folder) {
     names.insert(entry.path().filename().string());
   }
   return names;
+}
+
+inline std::string text_of(const std::filesystem::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 // Checks that no process, temporary file or named shared memory of the program is left (other

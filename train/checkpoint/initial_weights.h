@@ -1,0 +1,22 @@
+// Initial weights from a file: of --resume, to go on with a run, or of --load, to start one.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/arena.h"
+#include "train/data/dataset.h"
+#include "train/options.h"
+
+namespace kolo::train {
+
+// Checks --resume, --load and --save before any process is started. `data`: the training data.
+// Throws DataError: a file is missing, damaged, of another model or of another run, nothing is left
+// to train, or the folder of --save cannot be used.
+void check_checkpoints(const Options& options, const Dataset& data);
+
+// Reads the weights at rank 0. `iterations`: of the whole training. Returns the iterations that are
+// done, 0 for --load. Throws DataError, as above.
+std::int64_t read_initial_weights(const Options& options, const Dataset& data,
+                                  tensor::Parameters& parameters, std::int64_t iterations);
+
+}  // namespace kolo::train
