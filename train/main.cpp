@@ -22,6 +22,7 @@
 #include "train/experiment/arm_runner.h"
 #include "train/experiment/rank_process.h"
 #include "train/fetch/fetch.h"
+#include "train/inference/run.h"
 #include "train/options.h"
 #include "train/report/publish.h"
 #include "transports/launch/launch.h"
@@ -68,6 +69,10 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
     return options.help.empty() ? run_crossover(options, arguments) : print(options.help);
   }
   if (!arguments.empty() && arguments[0] == "fetch") return run_fetch(arguments);
+  if (!arguments.empty() && (arguments[0] == "evaluate" || arguments[0] == "predict")) {
+    const InferenceOptions options = parse_inference(arguments);
+    return print(options.help.empty() ? run_inference(options) : options.help);
+  }
   const ParsedOptions parsed = parse_options(arguments);
   const Options& options = parsed.options;
   require_output(is_output_open, options.report);

@@ -121,15 +121,18 @@ constexpr const char* kUsage =
     "usage: kolo-train compare [flags]   trains with each strategy in turn, and compares them\n"
     "       kolo-train train [flags]     trains with one\n"
     "       kolo-train crossover [flags] measures from how many servers on they beat a ring\n"
+    "       kolo-train evaluate [flags]  the accuracy of a saved model\n"
+    "       kolo-train predict [flags] IMAGE...  the classes of images\n"
     "       kolo-train fetch DATASET DIR downloads a data set\n"
     "       kolo-train COMMAND --help    the flags\n";
+
+const std::vector<std::string> kCommands{"train", "compare", "crossover", "evaluate", "predict", "fetch"};
 
 Command parse_command(const std::string& word) {
   if (word == "train") return Command::train;
   if (word == "compare") return Command::compare;
-  const std::vector<std::string> known{"train", "compare", "crossover", "fetch"};
-  refuse(fmt::format("unknown command '{}'; expected one of train, compare, crossover, fetch{}",
-                     word, did_you_mean(suggested_word(word, known))));
+  refuse(fmt::format("unknown command '{}'; expected one of {}{}", word, fmt::join(kCommands, ", "),
+                     did_you_mean(suggested_word(word, kCommands))));
 }
 
 }  // namespace
@@ -137,9 +140,8 @@ Command parse_command(const std::string& word) {
 ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
   if (arguments.empty())
-    refuse(
-        "a command is missing; expected one of train, compare, crossover, fetch; see kolo-train "
-        "--help");
+    refuse(fmt::format("a command is missing; expected one of {}; see kolo-train --help",
+                       fmt::join(kCommands, ", ")));
   if (arguments[0] == "--help" || arguments[0] == "-h") {
     parsed.text = kUsage;
     parsed.is_text = true;
