@@ -2,7 +2,8 @@
 // their exchange of gradients alone, or downloads data.
 //
 // Exit codes: 0 success; 1 a failure during the run, also of plots, or the exit code of the rank
-// that failed first; 2 a wrong flag, variable or data set, and nothing was started.
+// that failed first, 3 if its memory ran out; 2 a wrong flag, variable or data set, and nothing
+// was started.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -19,6 +19,7 @@
 #include "train/experiment/events.h"
 #include "train/experiment/inherited_pipe.h"
 #include "train/experiment/progress_bar.h"
+#include "train/experiment/rank_process.h"
 #include "train/experiment/training_setup.h"
 #include "train/experiment/turns.h"
 #include "transports/launch/launch.h"
@@ -45,15 +46,15 @@ struct Run {
 
 int ranks_of(const Run& run, const Options& options) { return options.ranks + run.arm.servers; }
 
-std::vector<Run> plan_runs(const Options& options) {
+std::vector<Run> plan_runs(const Options& options, const RunSpan& span) {
   std::vector<Run> runs;
-  const int count = static_cast<int>(options.arms.size()) * options.seeds;
   for (int repetition = 0; repetition < options.seeds; ++repetition) {
     const std::uint64_t seed = options.seed + static_cast<std::uint64_t>(repetition);
     for (const Arm& arm : options.arms) {
-      const std::string name =
+      std::string name =
           options.seeds > 1 ? fmt::format("{} seed {}", arm.name(), seed) : arm.name();
-      runs.push_back({arm, seed, {name, static_cast<int>(runs.size()), count}});
+      if (!span.name.empty()) name += ", " + span.name;
+      runs.push_back({arm, seed, {name, span.first + static_cast<int>(runs.size()), span.all}});
     }
   }
   return runs;
@@ -118,11 +119,17 @@ class RunningArm final : public Observer {
   std::thread reader_;
 };
 
+// The kernel kills a rank by SIGKILL if the machine's memory ran out; others may, too.
+bool ran_out_of_memory(const LaunchResult& result) {
+  return result.exit_code == kOutOfMemoryExit || result.exit_code == 128 + SIGKILL;
+}
+
 std::string why_it_failed(const LaunchResult& result, int workers) {
   if (result.message.empty()) return "its ranks ended without a result";
   // After Ctrl-C the user knows why the ranks ended.
   if (result.exit_code == 128 + SIGINT && result.message.ends_with("was passed on"))
     return "interrupted";
+  if (result.exit_code == kOutOfMemoryExit) return "memory ran out";
   // The rank that ended first need not be the one that failed: it may have waited for a peer.
   constexpr std::string_view kWithOne = "exited with code 1";
   if (result.message.ends_with(kWithOne) ||
@@ -153,6 +160,7 @@ void run_group(const std::vector<Run>& runs, const Options& options,
     if ((result.exit_code == 0 && arms[i]->record()) || outcome.exit_code != 0) return;
     progress.clear();
     outcome.exit_code = result.exit_code != 0 ? result.exit_code : 1;
+    outcome.is_out_of_memory = ran_out_of_memory(result);
     outcome.message =
         fmt::format("{}: {}", arms[i]->run().place.name, why_it_failed(result, options.ranks));
     std::fprintf(stderr, "kolo-train: %s\n", outcome.message.c_str());
@@ -182,12 +190,18 @@ void check_data(const Options& options) {
 }
 
 ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments) {
-  ExperimentResult outcome;
   ProgressBar progress(stderr);
-  const std::vector<Run> runs = plan_runs(options);
+  return run_arms(options, arguments,
+                  {progress, "", 0, static_cast<int>(options.arms.size()) * options.seeds});
+}
+
+ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments,
+                          const RunSpan& span) {
+  ExperimentResult outcome;
+  const std::vector<Run> runs = plan_runs(options, span);
   for (auto first = runs.begin(); first != runs.end() && outcome.exit_code == 0;) {
     const auto end = first + static_cast<std::ptrdiff_t>(options.arms.size());
-    run_group({first, end}, options, arguments, progress, outcome);
+    run_group({first, end}, options, arguments, span.progress, outcome);
     first = end;
   }
   return outcome;

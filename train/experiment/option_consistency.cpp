@@ -4,9 +4,6 @@
 
 #include <bit>
 #include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "train/loop/gather.h"
 #include "train/loop/hash.h"
@@ -14,7 +11,11 @@
 namespace kolo::train {
 namespace {
 
-using Flags = std::vector<std::pair<const char*, std::string>>;
+std::int64_t mark_of(const std::string& text) {
+  std::uint64_t mark = text.size();
+  for (const char letter : text) mark = mix(mark ^ static_cast<unsigned char>(letter));
+  return std::bit_cast<std::int64_t>(mark);
+}
 
 // Without the folder of files, which may differ between hosts.
 std::string kind_of_data(const std::string& dataset) {
@@ -22,7 +23,8 @@ std::string kind_of_data(const std::string& dataset) {
   return dataset.substr(0, dataset.find(':'));
 }
 
-// All flags that affect the result, or the sequence of collective calls.
+}  // namespace
+
 Flags flags_of(const Options& o) {
   return {
       {"--strategies", o.arms.front().name()},
@@ -63,14 +65,6 @@ Flags flags_of(const Options& o) {
       {"--hash-every", fmt::format("{}", o.hash_every)},
   };
 }
-
-std::int64_t mark_of(const std::string& text) {
-  std::uint64_t mark = text.size();
-  for (const char letter : text) mark = mix(mark ^ static_cast<unsigned char>(letter));
-  return std::bit_cast<std::int64_t>(mark);
-}
-
-}  // namespace
 
 void require_equal_options(const Options& options, Communicator& communicator) {
   const Flags flags = flags_of(options);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "train/loop/seconds.h"
 
@@ -79,7 +80,8 @@ std::string progress_words(const RunPosition& place, const ProgressNote& note,
   return text + numbers(note, seconds_left);
 }
 
-ProgressBar::ProgressBar(std::FILE* out) : out_(out), is_terminal_(isatty(fileno(out)) == 1) {}
+ProgressBar::ProgressBar(std::FILE* out, std::vector<double> weights)
+    : out_(out), weights_(std::move(weights)), is_terminal_(isatty(fileno(out)) == 1) {}
 
 ProgressBar::~ProgressBar() { clear(); }
 
@@ -100,7 +102,8 @@ void ProgressBar::show(const RunPosition& place, const ProgressNote& note) {
   done_.resize(static_cast<std::size_t>(place.runs));
   shown_epoch_.resize(done_.size(), -1);
   done_[run] = fraction_done(note);
-  const double fraction = std::accumulate(done_.begin(), done_.end(), 0.0) / place.runs;
+  weights_.resize(done_.size(), 1);
+  const double fraction = fraction_of_all();
   const double left = seconds_left(fraction);
   if (is_terminal_) {
     const std::string line = progress_line(place, note, fraction, left, width_of(out_));
@@ -114,6 +117,11 @@ void ProgressBar::show(const RunPosition& place, const ProgressNote& note) {
   std::fflush(out_);
   last_line_ = Clock::now();
   shown_epoch_[run] = note.epoch;
+}
+
+double ProgressBar::fraction_of_all() const {
+  const double all = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+  return std::inner_product(done_.begin(), done_.end(), weights_.begin(), 0.0) / all;
 }
 
 double ProgressBar::seconds_left(double fraction) const {

@@ -32,8 +32,8 @@ std::string progress_words(const RunPosition& place, const ProgressNote& note, d
 // Any thread may call it.
 class ProgressBar {
  public:
-  // `out` is borrowed.
-  explicit ProgressBar(std::FILE* out);
+  // `out` is borrowed. `weights`: the expected durations of the runs, in any unit; empty: equal.
+  explicit ProgressBar(std::FILE* out, std::vector<double> weights = {});
   // Erases the line of the bar.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
@@ -45,11 +45,13 @@ class ProgressBar {
 
  private:
   void erase();
+  double fraction_of_all() const;
   double seconds_left(double fraction) const;
   bool is_worth_a_line(const RunPosition& place, const ProgressNote& note) const;
 
   std::mutex mutex_;
   std::FILE* out_;
+  std::vector<double> weights_;
   bool is_terminal_;
   bool is_drawn_ = false;
   Clock::time_point start_ = Clock::now();

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <new>
 #include <stdexcept>
 
 #include "collectives/communicator.h"
@@ -107,6 +108,10 @@ int run_as_rank(const Options& options, const std::vector<std::string>& argument
     throw;
   } catch (const std::invalid_argument&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    return launch::refuse_once(
+        "kolo-train: memory ran out; take a smaller --batch-size or --model, or fewer --ranks",
+        kOutOfMemoryExit);
   } catch (const std::exception& error) {  // probably of several ranks, as a loss of NaN
     if (options.events_fd < 0) throw;
     return launch::refuse_once(fmt::format("kolo-train: {}", error.what()), 1);

@@ -6,6 +6,9 @@
 
 namespace kolo::train {
 
+// The exit code of a rank whose memory ran out.
+inline constexpr int kOutOfMemoryExit = 3;
+
 // True if this process was started as a rank, according to the environment: by this program, by
 // kolo-run, or by any launcher that sets RANK and WORLD_SIZE.
 bool is_launched();
