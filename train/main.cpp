@@ -1,5 +1,6 @@
 // kolo-train: trains a model data-parallel with one strategy, or compares several. Or measures
-// their exchange of gradients alone, or downloads data.
+// their exchange of gradients alone, runs an experiment of several points, uses a saved model, or
+// downloads data.
 //
 // Exit codes: 0 success; 1 a failure during the run, also of plots, or the exit code of the rank
 // that failed first, 3 if its memory ran out; 2 a wrong flag, variable or data set, and nothing
@@ -22,6 +23,8 @@
 #include "train/data/dataset.h"
 #include "train/experiment/arm_runner.h"
 #include "train/experiment/rank_process.h"
+#include "train/experiments/options.h"
+#include "train/experiments/run.h"
 #include "train/fetch/fetch.h"
 #include "train/inference/run.h"
 #include "train/options.h"
@@ -73,6 +76,11 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
   if (!arguments.empty() && (arguments[0] == "evaluate" || arguments[0] == "predict")) {
     const InferenceOptions options = parse_inference(arguments);
     return print(options.help.empty() ? run_inference(options) : options.help);
+  }
+  if (const Experiment* const one = arguments.empty() ? nullptr : experiment_of(arguments[0])) {
+    const ExperimentOptions options = parse_experiment(*one, arguments);
+    require_output(is_output_open, options.report);
+    return options.help.empty() ? run_experiment(*one, options, arguments) : print(options.help);
   }
   const ParsedOptions parsed = parse_options(arguments);
   const Options& options = parsed.options;

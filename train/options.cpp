@@ -117,22 +117,47 @@ Options finish(TypedFlags& typed) {
   return o;
 }
 
-constexpr const char* kUsage =
-    "usage: kolo-train compare [flags]   trains with each strategy in turn, and compares them\n"
-    "       kolo-train train [flags]     trains with one\n"
-    "       kolo-train crossover [flags] measures from how many servers on they beat a ring\n"
-    "       kolo-train evaluate [flags]  the accuracy of a saved model\n"
-    "       kolo-train predict [flags] IMAGE...  the classes of images\n"
-    "       kolo-train fetch DATASET DIR downloads a data set\n"
-    "       kolo-train COMMAND --help    the flags\n";
+struct CommandHelp {
+  std::string_view usage;  // the name, then its arguments
+  std::string_view effect;
 
-const std::vector<std::string> kCommands{"train", "compare", "crossover", "evaluate", "predict", "fetch"};
+  std::string_view name() const { return usage.substr(0, usage.find(' ')); }
+};
+constexpr CommandHelp kCommands[] = {
+    {"compare [flags]", "trains with each strategy in turn, and compares them"},
+    {"train [flags]", "trains with one"},
+    {"crossover [flags]", "measures from how many servers on they beat a ring"},
+    {"sweep [flags]", "measures speed and memory by batch size"},
+    {"scale [flags]", "measures throughput by number of workers"},
+    {"scale-data [flags]", "measures the time of an epoch by amount of data"},
+    {"ladder [flags]", "measures all rungs of sync="},
+    {"evaluate [flags]", "the accuracy of a saved model"},
+    {"predict [flags] IMAGE...", "the classes of images"},
+    {"fetch DATASET DIR", "downloads a data set"},
+};
 
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const CommandHelp& command : kCommands) names.emplace_back(command.name());
+  return names;
+}
+
+std::string usage() {
+  std::string text = "usage:\n";
+  for (const CommandHelp& command : kCommands)
+    text += fmt::format("  kolo-train {:<25} {}\n", command.usage, command.effect);
+  return text + fmt::format("  kolo-train {:<25} {}\n", "COMMAND --help", "the flags");
+}
+
+// The points of an experiment are comparisons.
 Command parse_command(const std::string& word) {
   if (word == "train") return Command::train;
-  if (word == "compare") return Command::compare;
-  refuse(fmt::format("unknown command '{}'; expected one of {}{}", word, fmt::join(kCommands, ", "),
-                     did_you_mean(suggested_word(word, kCommands))));
+  for (const std::string_view comparison : {"compare", "sweep", "scale", "scale-data", "ladder"}) {
+    if (word == comparison) return Command::compare;
+  }
+  const std::vector<std::string> names = command_names();
+  refuse(fmt::format("unknown command '{}'; expected one of {}{}", word, fmt::join(names, ", "),
+                     did_you_mean(suggested_word(word, names))));
 }
 
 }  // namespace
@@ -141,9 +166,9 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
   if (arguments.empty())
     refuse(fmt::format("a command is missing; expected one of {}; see kolo-train --help",
-                       fmt::join(kCommands, ", ")));
+                       fmt::join(command_names(), ", ")));
   if (arguments[0] == "--help" || arguments[0] == "-h") {
-    parsed.text = kUsage;
+    parsed.text = usage();
     parsed.is_text = true;
     return parsed;
   }

@@ -10,6 +10,8 @@ or, of a report of `kolo-train crossover`,
 
     crossover    time of an exchange over the number of dedicated servers: predicted as lines, measured as points
 
+or, of a report of an experiment, the plot of plot_experiments.py.
+
 Each file is written completely or not at all. Exit codes: 0 success, 1 the report cannot be read or the folder not written,
 3 there is no matplotlib.
 """
@@ -272,7 +274,15 @@ def draw_crossover(report, folder):
     finish(figure, folder, "crossover")
 
 
-FIGURES = {"kolo-report-1": (draw_throughput, draw_iteration, draw_learning, draw_bytes), "kolo-crossover-1": (draw_crossover,)}
+def draw_experiment(report, folder):
+    sys.dont_write_bytecode = True  # the scripts' folder may be shared
+    import plot_experiments  # imports this file
+
+    plot_experiments.draw(report, folder)
+
+
+FIGURES = {"kolo-report-1": (draw_throughput, draw_iteration, draw_learning, draw_bytes), "kolo-crossover-1": (draw_crossover,),
+           "kolo-experiment-1": (draw_experiment,)}
 
 
 def main():

@@ -22,8 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-constexpr std::array<const char*, 5> kNames{"throughput", "iteration", "learning", "bytes",
-                                            "crossover"};
+constexpr std::array<const char*, 9> kNames{"throughput", "iteration",  "learning",
+                                            "bytes",      "crossover",  "sweep",
+                                            "scale",      "scale_data", "ladder"};
 // The distribution's interpreter first, because it has the distribution's matplotlib.
 constexpr std::array<const char*, 2> kInterpreters{"/usr/bin/python3", "python3"};
 constexpr int kNoMatplotlib = 3;  // the script's exit code for it
