@@ -28,6 +28,7 @@
 #include "train/fetch/fetch.h"
 #include "train/inference/run.h"
 #include "train/options.h"
+#include "train/report/html.h"
 #include "train/report/publish.h"
 #include "transports/launch/launch.h"
 #include "transports/launch/report_once.h"
@@ -76,6 +77,11 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
   if (!arguments.empty() && (arguments[0] == "evaluate" || arguments[0] == "predict")) {
     const InferenceOptions options = parse_inference(arguments);
     return print(options.help.empty() ? run_inference(options) : options.help);
+  }
+  if (!arguments.empty() && arguments[0] == "report") {
+    const HtmlOptions options = parse_html(arguments);
+    if (!options.help.empty()) return print(options.help);
+    write_html(options);
   }
   if (const Experiment* const one = arguments.empty() ? nullptr : experiment_of(arguments[0])) {
     const ExperimentOptions options = parse_experiment(*one, arguments);

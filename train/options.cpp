@@ -131,6 +131,7 @@ constexpr CommandHelp kCommands[] = {
     {"scale [flags]", "measures throughput by number of workers"},
     {"scale-data [flags]", "measures the time of an epoch by amount of data"},
     {"ladder [flags]", "measures all rungs of sync="},
+    {"report RUN...", "gathers reports into one HTML page"},
     {"evaluate [flags]", "the accuracy of a saved model"},
     {"predict [flags] IMAGE...", "the classes of images"},
     {"fetch DATASET DIR", "downloads a data set"},

@@ -25,6 +25,7 @@ using std::chrono::steady_clock;
 constexpr std::array<const char*, 9> kNames{"throughput", "iteration",  "learning",
                                             "bytes",      "crossover",  "sweep",
                                             "scale",      "scale_data", "ladder"};
+constexpr const char* kScript = "plot_report.py";
 // The distribution's interpreter first, because it has the distribution's matplotlib.
 constexpr std::array<const char*, 2> kInterpreters{"/usr/bin/python3", "python3"};
 constexpr int kNoMatplotlib = 3;  // the script's exit code for it
@@ -79,13 +80,12 @@ Ending run_script(const std::vector<std::string>& command, const std::string& fo
   return ending;
 }
 
-// The script's path, relative to the program, both built and installed.
-std::string script_path() {
-  const fs::path beside = fs::path(own_program()).parent_path() / "../share/kolo/plot_report.py";
+}  // namespace
+
+std::string script_path(const std::string& name) {
+  const fs::path beside = fs::path(own_program()).parent_path() / "../share/kolo" / name;
   return beside.lexically_normal().string();
 }
-
-}  // namespace
 
 std::vector<std::string> plot_files() {
   std::vector<std::string> files;
@@ -96,11 +96,11 @@ std::vector<std::string> plot_files() {
 }
 
 std::string plot_command(const std::string& folder) {
-  return fmt::format("python3 {} {}", script_path(), folder);
+  return fmt::format("python3 {} {}", script_path(kScript), folder);
 }
 
 PlotResult draw_plots(const std::string& folder) {
-  const std::string script = script_path();
+  const std::string script = script_path(kScript);
   if (!fs::exists(script)) return {fmt::format("no plots: {} does not exist", script), false};
   const std::string again = plot_command(folder);
   bool is_without_matplotlib = false;

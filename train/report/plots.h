@@ -6,6 +6,9 @@
 
 namespace kolo::train {
 
+// The path of a Python script, relative to the program, both built and installed.
+std::string script_path(const std::string& name);
+
 // The files that the script may write: "throughput.png", ...
 std::vector<std::string> plot_files();
 
