@@ -76,7 +76,7 @@ TEST_CASE("compare works without root") {
 }
 
 TEST_CASE("a folder of data that may not be read is refused with the reason") {
-  const std::string kind = GENERATE("svhn", "mnist", "cifar10");
+  const std::string kind = GENERATE("svhn", "mnist", "cifar10", "imagefolder");
   const Folder folder;
   fs::create_directory(folder.path / "data");
   const Start start =
