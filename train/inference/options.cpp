@@ -44,7 +44,8 @@ InferenceOptions parse_inference(const std::vector<std::string>& arguments) {
   app.add_option("--threads", o.threads, "compute threads; 0: all cores [0]")
       ->check(whole_number(0, 4096));
   if (!is_evaluation)
-    app.add_option("IMAGE", o.images, "image files: PPM or PGM, of the model's size")
+    app.add_option("IMAGE", o.images,
+                   "image files: JPEG, PNG, PPM or PGM; resized to the model's size")
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   o.help = parse_flags(app, arguments);
   if (!o.help.empty()) return o;

@@ -9,6 +9,7 @@
 
 #include "collectives/communicator.h"
 #include "train/count_text.h"
+#include "train/data/image/resize.h"
 #include "train/inference/picture_file.h"
 #include "train/inference/saved_model.h"
 #include "train/loop/evaluation.h"
@@ -33,17 +34,17 @@ std::string evaluate_saved(const InferenceOptions& o) {
         size_text(data->shape()), data->classes()));
   Communicator alone(0, 1, make_local_store(), {.transport = "inproc"});
   const BatchPlan plan(data->size(), o.batch_size, 1);
-  const Score score = evaluate(alone, model.network.get(), data.get(), plan);
+  const Score score = evaluate(alone, model.network.get(), data.get(), plan, 1);
   return fmt::format("{} on {}: accuracy {:.2f} % of {}, loss {:.6f}\n", model.name,
                      data->description(), 100 * score.accuracy, count_text(score.samples, "sample"),
                      score.loss);
 }
 
-std::vector<float> normalised(const Picture& picture, const Normalization& constants) {
+std::vector<float> normalised(const std::vector<std::uint8_t>& pixels, std::size_t channels,
+                              const Normalization& constants) {
   std::vector<float> values;
-  const auto channels = static_cast<std::size_t>(picture.shape.channels);
-  for (std::size_t i = 0; i < picture.pixels.size(); ++i) {
-    const auto pixel = static_cast<float>(picture.pixels[i]);
+  for (std::size_t i = 0; i < pixels.size(); ++i) {
+    const auto pixel = static_cast<float>(pixels[i]);
     values.push_back((pixel - constants.mean[i % channels]) / constants.deviation[i % channels]);
   }
   return values;
@@ -65,20 +66,24 @@ std::string best_classes(std::span<const float> logits) {
   return text;
 }
 
+// The picture in the size of the model: as imagefolder resizes, if the model takes squares.
+Image fitted(Image picture, const std::string& name, const ImageShape& size) {
+  if (picture.height == size.height && picture.width == size.width) return picture;
+  if (size.height == size.width) return middle_square(std::move(picture), size.height);
+  throw DataError(fmt::format("{}: it has {} x {} pixels, and the model takes {} x {}", name,
+                              picture.width, picture.height, size.width, size.height));
+}
+
 std::string predict_images(const InferenceOptions& o) {
-  std::vector<Picture> pictures;
+  std::vector<Image> pictures;
   for (const std::string& path : o.images) pictures.push_back(read_picture(path));
-  ImageShape first = pictures.front().shape;
-  first.channels = 3;
-  SavedModel model = load_model(o, first);
+  SavedModel model = load_model(o, {pictures.front().height, pictures.front().width, 3});
   std::string text;
   for (std::size_t i = 0; i < pictures.size(); ++i) {
-    const Picture picture = with_channels(pictures[i], model.image.channels);
-    if (picture.shape != model.image)
-      throw DataError(fmt::format("{}: it has {} x {} pixels, and the model takes {} x {}",
-                                  o.images[i], picture.shape.width, picture.shape.height,
-                                  model.image.width, model.image.height));
-    const std::vector<float> values = normalised(picture, model.normalization);
+    const Image picture = fitted(std::move(pictures[i]), o.images[i], model.image);
+    const std::vector<float> values =
+        normalised(pixels_with_channels(picture, model.image.channels),
+                   static_cast<std::size_t>(model.image.channels), model.normalization);
     const std::int32_t no_label = 0;
     model.network->forward({values, {&no_label, 1}, 1.0}, tensor::Mode::evaluation);
     text += fmt::format("{}: {}\n", o.images[i], best_classes(model.network->logits()));
