@@ -189,6 +189,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   add_running_flags(app, typed);
   add_result_flags(app, typed);
   add_checkpoint_flags(app, typed);
+  add_config_flag(app);
   parsed.text = parse_flags(app, arguments);
   parsed.is_text = !parsed.text.empty();
   if (parsed.is_text) return parsed;

@@ -42,6 +42,14 @@ void add_checkpoint_flags(CLI::App& app, TypedFlags& typed) {
       ->group(group);
 }
 
+// CLI11 reads the file; flags of the command line come first.
+void add_config_flag(CLI::App& app) {
+  app.set_config("--config", "",
+                 "file with flags, a line each, as batch-size = 32; those given here win [none]")
+      ->check(nonempty_text("a file"));
+  app.allow_config_extras(CLI::config_extras_mode::error);
+}
+
 void take_from_checkpoint(TypedFlags& typed) {
   Options& o = typed.options;
   if (o.resume.empty() || (typed.is_batch_given && typed.is_seed_given)) return;

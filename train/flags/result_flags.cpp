@@ -31,8 +31,8 @@ void add_result_flags(CLI::App& app, TypedFlags& typed) {
       ->check(nonempty_text("a folder; --no-report writes none"))
       ->group(group);
   app.add_flag("--no-report", typed.has_no_report, "no folder, only the table")->group(group);
-  app.add_option("--events-fd", o.events_fd)->group("");  // not shown
-  app.add_option("--turns-fd", o.turns_fd)->group("");
+  app.add_option("--events-fd", o.events_fd)->configurable(false)->group("");  // not shown
+  app.add_option("--turns-fd", o.turns_fd)->configurable(false)->group("");
 }
 
 }  // namespace kolo::train
