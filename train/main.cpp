@@ -28,6 +28,7 @@
 #include "train/fetch/fetch.h"
 #include "train/inference/run.h"
 #include "train/options.h"
+#include "train/report/epoch_files.h"
 #include "train/report/html.h"
 #include "train/report/publish.h"
 #include "transports/launch/launch.h"
@@ -47,6 +48,7 @@ bool is_interrupted(int exit_code) {
 // an interrupt their report has a folder beside the asked one, and an older report stays.
 void publish_what_there_is(Options options, const std::vector<std::string>& arguments,
                            const ExperimentResult& outcome) {
+  remove_epoch_log(options.report);
   if (outcome.runs.empty() && outcome.unfinished.empty()) return;
   if (is_interrupted(outcome.exit_code) && !options.report.empty())
     options.report = interrupted_report_folder(options.report);

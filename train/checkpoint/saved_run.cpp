@@ -10,6 +10,8 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/optimizer_state.h"
 #include "train/report/machine_info.h"
+#include "train/report/manifest.h"
+#include "train/report/report.h"
 
 namespace kolo::train {
 namespace {
@@ -32,6 +34,9 @@ void write(const TrainingSetup& setup, tensor::Parameters& parameters, const Are
                     earlier.empty() ? "there is no earlier checkpoint"
                                     : "the last good checkpoint is " + earlier.rbegin()->second));
   }
+  const std::string refusal = try_to_write(o.save, "manifest.json", manifest_json(o, ""));
+  if (!refusal.empty())
+    throw CheckpointError(fmt::format("--save: {}: manifest.json: {}", o.save, refusal));
   prune_checkpoints(o.save, o.keep);
 }
 

@@ -22,6 +22,7 @@
 #include "train/experiment/rank_process.h"
 #include "train/experiment/training_setup.h"
 #include "train/experiment/turns.h"
+#include "train/report/epoch_files.h"
 #include "transports/launch/launch.h"
 
 namespace kolo::train {
@@ -64,8 +65,8 @@ std::vector<Run> plan_runs(const Options& options, const RunSpan& span) {
 class RunningArm final : public Observer {
  public:
   // `turns`: null if there is one arm only.
-  RunningArm(Run run, std::size_t number, Turns* turns, ProgressBar& progress)
-      : run_(std::move(run)), number_(number), turns_(turns), progress_(progress) {
+  RunningArm(Run run, std::size_t number, Turns* turns, ProgressBar& progress, EpochLog& log)
+      : run_(std::move(run)), number_(number), turns_(turns), progress_(progress), log_(log) {
     reader_ = start_reading(events_.reading_end(), *this);
   }
   ~RunningArm() override { stop_reading(); }
@@ -79,7 +80,10 @@ class RunningArm final : public Observer {
       progress_.show(run_.place, note);
     }
   }
-  void epoch_ended(const EpochRecord& epoch) override { epochs_.push_back(epoch); }
+  void epoch_ended(const EpochRecord& epoch) override {
+    epochs_.push_back(epoch);
+    log_.add(run_.arm.name(), run_.seed, epoch);
+  }
   void finished(const RunRecord& record) override { record_ = record; }
 
   LaunchRequest request(const Options& options, const std::vector<std::string>& given) const {
@@ -113,6 +117,7 @@ class RunningArm final : public Observer {
   std::size_t number_;
   Turns* turns_;
   ProgressBar& progress_;
+  EpochLog& log_;
   std::optional<RunRecord> record_;
   std::vector<EpochRecord> epochs_;
   InheritedPipe events_;
@@ -143,7 +148,7 @@ std::string why_it_failed(const LaunchResult& result, int workers) {
 // Runs the arms of one seed at the same time, in turns. Stores the finished ones, and the first
 // failure.
 void run_group(const std::vector<Run>& runs, const Options& options,
-               const std::vector<std::string>& arguments, ProgressBar& progress,
+               const std::vector<std::string>& arguments, ProgressBar& progress, EpochLog& log,
                ExperimentResult& outcome) {
   std::vector<int> ranks;
   for (const Run& run : runs) ranks.push_back(ranks_of(run, options));
@@ -152,7 +157,7 @@ void run_group(const std::vector<Run>& runs, const Options& options,
   std::vector<LaunchRequest> requests;
   for (const Run& run : runs) {
     arms.push_back(std::make_unique<RunningArm>(run, arms.size(),
-                                                runs.size() > 1 ? &turns : nullptr, progress));
+                                                runs.size() > 1 ? &turns : nullptr, progress, log));
     requests.push_back(arms.back()->request(options, arguments));
   }
   launch_jobs(requests, [&](std::size_t i, const LaunchResult& result) {
@@ -198,10 +203,11 @@ ExperimentResult run_arms(const Options& options, const std::vector<std::string>
 ExperimentResult run_arms(const Options& options, const std::vector<std::string>& arguments,
                           const RunSpan& span) {
   ExperimentResult outcome;
+  EpochLog log(options.report);
   const std::vector<Run> runs = plan_runs(options, span);
   for (auto first = runs.begin(); first != runs.end() && outcome.exit_code == 0;) {
     const auto end = first + static_cast<std::ptrdiff_t>(options.arms.size());
-    run_group({first, end}, options, arguments, span.progress, outcome);
+    run_group({first, end}, options, arguments, span.progress, log, outcome);
     first = end;
   }
   return outcome;

@@ -15,6 +15,7 @@
 #include "train/experiment/events.h"
 #include "train/experiment/progress_bar.h"
 #include "train/loop/trainer.h"
+#include "train/report/epoch_files.h"
 #include "train/report/publish.h"
 #include "transports/launch/report_once.h"
 #include "transports/rendezvous.h"
@@ -32,9 +33,12 @@ class TerminalObserver final : public Observer {
   void progress(const ProgressNote& note) override {
     progress_.show({options_.arms.front().name(), 0, 1}, note);
   }
-  void epoch_ended(const EpochRecord&) override {}
+  void epoch_ended(const EpochRecord& epoch) override {
+    log_.add(options_.arms.front().name(), options_.seed, epoch);
+  }
   void finished(const RunRecord& record) override {
     progress_.clear();
+    remove_epoch_log(options_.report);
     publish(options_, arguments_, {{record}, {}, 0, ""});
   }
 
@@ -42,6 +46,7 @@ class TerminalObserver final : public Observer {
   const Options& options_;
   const std::vector<std::string>& arguments_;
   ProgressBar progress_{stderr};
+  EpochLog log_{options_.report};
 };
 
 std::unique_ptr<Observer> observer_of(const Options& options,

@@ -7,8 +7,11 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "train/report/epoch_files.h"
 #include "train/report/machine_info.h"
+#include "train/report/manifest.h"
 #include "train/report/plots.h"
 
 namespace kolo::train {
@@ -18,13 +21,14 @@ namespace {
 // process is killed between.
 PlotResult write_with_plots(const std::string& folder, const Publication& what) {
   if (!what.no_plots.empty()) {
-    write_report(folder, what.json, what.markdown(what.no_plots));
+    write_report(folder, what.json, what.markdown(what.no_plots), what.files);
     return {};
   }
   write_report(
       folder, what.json,
       what.markdown(fmt::format("no plots: kolo-train ended before they were drawn; run: {}",
-                                plot_command(folder))));
+                                plot_command(folder))),
+      what.files);
   const PlotResult drawing = draw_plots(folder);
   write_markdown(folder, what.markdown(drawing.why_none));
   return drawing;
@@ -83,12 +87,17 @@ void publish(const Options& options, const std::vector<std::string>& arguments,
   report.runs = outcome.runs;
   report.unfinished = outcome.unfinished;
   report.incomplete = outcome.message;
-  publish(options.report, {report_text(report), report_json(report),
-                           [&report](const std::string& no_plots) {
-                             report.no_plots = no_plots;
-                             return report_markdown(report);
-                           },
-                           outcome.runs.empty() ? "no plots: no run has finished" : ""});
+  std::vector<UnfinishedRun> all = outcome.unfinished;
+  for (const RunRecord& run : outcome.runs) all.push_back({run.arm, run.seed, run.epochs});
+  std::map<std::string, std::string> files = epoch_files(all);
+  files["manifest.json"] = manifest_json(options, report.command);
+  publish(options.report,
+          {report_text(report), report_json(report),
+           [&report](const std::string& no_plots) {
+             report.no_plots = no_plots;
+             return report_markdown(report);
+           },
+           std::move(files), outcome.runs.empty() ? "no plots: no run has finished" : ""});
 }
 
 }  // namespace kolo::train

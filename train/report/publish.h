@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct Publication {
   std::string json;
   // The text of report.md; `no_plots`: why there are no plots, or empty.
   std::function<std::string(const std::string& no_plots)> markdown;
-  std::string no_plots = {};  // why there is nothing to draw; empty: there is
+  std::map<std::string, std::string> files = {};  // further ones: name to contents
+  std::string no_plots = {};                      // why there is nothing to draw; empty: there is
 };
 
 // Prints the table first, so that it is not lost if the folder cannot be written. An empty folder:

@@ -42,11 +42,16 @@ std::vector<fs::path> missing_folders(const std::string& folder) {
   return missing;
 }
 
-// Writes a file. Returns the reason of a failure; empty on success.
+}  // namespace
+
 std::string try_to_write(const std::string& folder, const std::string& name,
                          const std::string& text) {
-  const fs::path part = fs::path(folder) / fmt::format(".{}.{}.part", name, getpid());
+  const fs::path path = fs::path(folder) / name;
+  const fs::path part =
+      path.parent_path() / fmt::format(".{}.{}.part", path.filename().string(), getpid());
   std::string refusal;
+  std::error_code ignored;  // the file says why it cannot be written
+  if (name.find('/') != std::string::npos) fs::create_directories(path.parent_path(), ignored);
   {
     std::ofstream file(part, std::ios::binary | std::ios::trunc);
     file << text;
@@ -54,11 +59,13 @@ std::string try_to_write(const std::string& folder, const std::string& name,
     if (!file) refusal = std::strerror(errno);
   }
   std::error_code code;
-  if (refusal.empty()) fs::rename(part, fs::path(folder) / name, code);
+  if (refusal.empty()) fs::rename(part, path, code);
   if (code) refusal = code.message();
   if (!refusal.empty()) fs::remove(part, code);
   return refusal;
 }
+
+namespace {
 
 void write_whole(const std::string& folder, const std::string& name, const std::string& text) {
   const std::string refusal = try_to_write(folder, name, text);
@@ -89,11 +96,13 @@ void require_writable(const std::string& folder) {
   if (refusal) std::rethrow_exception(refusal);
 }
 
-void write_report(const std::string& folder, const std::string& json, const std::string& markdown) {
+void write_report(const std::string& folder, const std::string& json, const std::string& markdown,
+                  const std::map<std::string, std::string>& files) {
   make_folder(folder);
   remove_plots(folder);  // plots of an earlier report must not stay beside new numbers
   write_whole(folder, "report.json", json);
   write_markdown(folder, markdown);
+  for (const auto& [name, text] : files) write_whole(folder, name, text);
 }
 
 void write_markdown(const std::string& folder, const std::string& markdown) {

@@ -38,8 +38,14 @@ struct Report {
 // restores the previous state. Called before the training. Throws ReportError.
 void require_writable(const std::string& folder);
 
-// Writes report.json and report.md, and removes the plots of an earlier report. Throws ReportError.
-void write_report(const std::string& folder, const std::string& json, const std::string& markdown);
+// Writes report.json, report.md and further files, and removes the plots of an earlier report.
+// Throws ReportError.
+void write_report(const std::string& folder, const std::string& json, const std::string& markdown,
+                  const std::map<std::string, std::string>& files = {});
+
+// Writes a file completely or not at all. Returns the reason of a failure; empty on success.
+std::string try_to_write(const std::string& folder, const std::string& name,
+                         const std::string& text);
 
 // Writes report.md again.
 void write_markdown(const std::string& folder, const std::string& markdown);

@@ -92,8 +92,9 @@ TEST_CASE("a run is resumed with other ranks and another strategy, and keeps bat
 TEST_CASE("the last checkpoints stay") {
   const Folder folder;
   run_in(folder, training({"--save=saved", "--keep=2", "--ranks=1", "--batch-size=32"}, 4), "r");
-  CHECK(names_in(folder.path / "saved") ==
-        std::set<std::string>{"iteration-00000012.safetensors", "iteration-00000016.safetensors"});
+  CHECK(names_in(folder.path / "saved") == std::set<std::string>{"iteration-00000012.safetensors",
+                                                                 "iteration-00000016.safetensors",
+                                                                 "manifest.json"});
 }
 
 TEST_CASE("a checkpoint that does not fit the run is refused") {
@@ -154,7 +155,7 @@ TEST_CASE("a disk that is full during a checkpoint leaves the last one as it was
   CHECK_THAT(result.output, ContainsSubstring("cannot be written: File too large; the last good "
                                               "checkpoint is saved/iteration-00000004"));
   CHECK(text_of(last) == before);
-  CHECK(names_in(folder.path / "saved").size() == 1);
+  CHECK(names_in(folder.path / "saved").size() == 2);
 }
 
 TEST_CASE("Ctrl-C ends a run after the iteration with a checkpoint, from which it is resumed") {
@@ -171,7 +172,7 @@ TEST_CASE("Ctrl-C ends a run after the iteration with a checkpoint, from which i
   CHECK_THAT(program.output(), ContainsSubstring("go on with --resume saved"));
   check_nothing_is_left(program, folder);
   const auto names = names_in(folder.path / "saved");
-  REQUIRE(names.size() == 1);
+  REQUIRE(names.size() == 2);  // and manifest.json
   const int done = std::stoi(names.begin()->substr(std::string("iteration-").size()));
   CHECK(done > 0);
   words.insert(words.end(), {"--resume=saved", "--steps=" + std::to_string(done + 2)});
