@@ -96,6 +96,11 @@ ExperimentOptions parse_experiment(const Experiment& experiment,
     throw UsageError("--no-report cannot be combined with --report; remove one of them");
   if (has_no_report) options.report.clear();
   options.training = app.remaining();
+  for (const char* const flag : {"--save", "--resume"}) {
+    if (!has_flag(options.training, flag)) continue;
+    throw UsageError(
+        fmt::format("{} does not use {}: its points would share the checkpoints", name, flag));
+  }
   for (const FixedFlag& flag : experiment.fixed) {
     if (!has_flag(options.training, flag.name)) continue;
     throw UsageError(fmt::format("{} sets {} itself; {}", name, flag.name, flag.instead));

@@ -224,6 +224,7 @@ TEST_CASE("an experiment refuses flags that it sets itself, wrong lists, and a s
   refuses({"scale-data", "--steps", "9"}, "give --epochs");
   refuses({"ladder", "--strategies=ring"}, "it measures all rungs of a ring");
   refuses({"ladder", "--stratgies=ring"}, "did you mean --strategies?");
+  refuses({"scale", "--save=a"}, "scale does not use --save");
   refuses({"sweep", "--report=a", "--no-report"}, "cannot be combined");
   fs::create_directory(folder.path / "odd");
   std::ofstream(folder.path / "odd/points.jsonl") << "{}\n";
