@@ -207,8 +207,8 @@ TEST_CASE("an interrupt of the first arm keeps the epochs that have ended, marke
   CHECK_THAT(program.output(),
              ContainsSubstring("INCOMPLETE: no run has finished. ring: interrupted") &&
                  ContainsSubstring("\nring        "));
-  CHECK(names_in(folder.path / "out.interrupted") ==
-        std::set<std::string>{"report.json", "report.md"});
+  const auto names = names_in(folder.path / "out.interrupted");
+  CHECK((names.contains("report.json") && names.contains("metrics.csv")));
   check_nothing_is_left(program, folder);
 }
 

@@ -23,6 +23,7 @@ KOLO_TRAIN, SCRIPT = sys.argv[1:3]
 SYSTEM_PYTHON = "/usr/bin/python3"  # kolo-train tries it first
 FIGURES = ("throughput", "iteration", "learning", "bytes")
 PLOTS = sorted(f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg"))
+OTHERS = ["manifest.json", "metrics.csv", "metrics.jsonl", "report.json", "report.md", "tensorboard"]
 # Loaded at every start of Python: prints the name of a plot that is about to be renamed, then waits forever.
 HOLD = """
 import os, signal
@@ -89,7 +90,7 @@ class PlotReport(unittest.TestCase):
         return sorted(path.name for path in folder.iterdir())
 
     def test_all_plots_are_drawn_and_no_other_file_is_left(self):
-        self.assertEqual(self.names(self.report()), sorted([*PLOTS, "report.json", "report.md"]))
+        self.assertEqual(self.names(self.report()), sorted([*PLOTS, *OTHERS]))
 
     def test_the_data_and_the_warnings_of_the_report_are_below_every_picture(self):
         warning = "WARNING: speeds and times come from 0 counted iterations, too few for a comparison."
@@ -158,7 +159,7 @@ class PlotReport(unittest.TestCase):
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         self.assertEqual(end, f"plot_report: {folder}: File too large")
-        self.assertEqual(self.names(folder), ["report.json", "report.md"])
+        self.assertEqual(self.names(folder), OTHERS)
 
     def test_a_script_that_gets_sigterm_leaves_no_partial_plot(self):
         folder = self.report(plots=False)
@@ -171,7 +172,7 @@ class PlotReport(unittest.TestCase):
         with mock.patch.object(os, "replace", end_before_rename):
             self.assertEqual(self.draw(folder), 128 + signal.SIGTERM)
         self.assertEqual(left, [True])
-        self.assertEqual(self.names(folder), ["report.json", "report.md"])
+        self.assertEqual(self.names(folder), OTHERS)
 
     def test_a_killed_run_ends_its_script(self):
         folder = self.folder / "killed"
@@ -189,7 +190,7 @@ class PlotReport(unittest.TestCase):
         run.wait(timeout=60)
         run.stdout.read()  # read to the end: the script, which has it open, has ended then
         run.stdout.close()
-        self.assertEqual(self.names(folder), ["report.json", "report.md"])
+        self.assertEqual(self.names(folder), OTHERS)
 
 
 if __name__ == "__main__":
