@@ -9,7 +9,8 @@ import torch
 import torch.distributed as dist
 
 
-HAS_STATES = ranks.TORCH >= (2, 11)  # torch 2.6 asks backends for no error and no abort
+HAS_ABORT = ranks.TORCH >= (2, 11)  # torch 2.6 has no abort of backends
+HAS_ERROR = ranks.TORCH >= (2, 15)  # before, Python cannot ask a backend for its error
 
 
 def text_of(call):
@@ -31,7 +32,7 @@ def lose_a_peer(rank, size):
     texts = [text_of(lambda: dist.all_reduce(torch.ones(4))),
              text_of(lambda: dist.all_reduce(torch.ones(4), async_op=True).wait()),
              text_of(lambda: dist.recv(torch.ones(4), 1))]
-    return [*texts, str(backend().get_error()) if HAS_STATES else None]
+    return [*texts, str(backend().get_error()) if HAS_ERROR else None]
 
 
 def wait_too_long(rank, size):
@@ -117,7 +118,7 @@ class Failures(unittest.TestCase):
         for text in texts[:3]:
             self.assertIn("DistBackendError", text)
             self.assertRegex(text, "rank 1 .*is gone")
-        self.assertEqual(texts[3], "ErrorType.REMOTE_ERROR" if HAS_STATES else None)
+        self.assertEqual(texts[3], "ErrorType.REMOTE_ERROR" if HAS_ERROR else None)
 
     @unittest.skipIf(ranks.TORCH < (2, 15), "torch sets the timeout of groups of gloo and NCCL alone")
     def test_a_receive_that_times_out_leaves_the_group_usable(self):
@@ -132,7 +133,7 @@ class Failures(unittest.TestCase):
     def test_a_message_of_another_length_is_refused(self):
         self.assertRegex(ranks.run(send_another_length, 2)[0], "rank 1 sent 12 bytes, and the tensor has 16")
 
-    @unittest.skipUnless(HAS_STATES, "torch 2.6 has no abort of backends")
+    @unittest.skipUnless(HAS_ABORT, "torch 2.6 has no abort of backends")
     def test_abort_fails_the_calls_of_other_ranks(self):
         for text in ranks.run(abort_on_one_rank, 2):
             self.assertIn("the program called abort()", text)
