@@ -20,7 +20,7 @@ for word in "$@"; do
 done
 
 # Options and values, checked here because kolo-train could reject them only after the build. A test compares them with its --help.
-with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds
+with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mode --servers --ps-optimizer --ps_optimizer --seeds --python
   --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
   --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
   --optimizer --lr-step-epochs --lr_step_epochs --lr-step-factor --lr_step_factor --lr-power --lr_power --label-smoothing --label_smoothing
@@ -34,7 +34,7 @@ augmentations='none crop crop,flip'
 schedules='constant step cosine polynomial'
 optimizers='sgd adamw lars'
 orders='fast ordered invariant'
-heads='ring ring_all_reduce ps param_server tree hierarchical auto local-sgd dataparallel data_parallel' # of the arms in --strategies
+heads='ring ring_all_reduce ps param_server tree hierarchical auto local-sgd dataparallel data_parallel torch-ddp torch-ddp-kolo torch-ps' # of the arms in --strategies
 words_of_ps='dedicated sharded everywhere split servers=N optimizer=worker optimizer=server async ssp=S backup=B' # behind colons
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere split'
@@ -104,6 +104,7 @@ require_word_of_arm() {
   case "$3" in
     ps:* | param_server:*) words=$words_of_ps ;;
     dataparallel:* | data_parallel:*) refuse "$1: '$3': dataparallel takes no words; remove '$2'" ;;
+    torch-*:*) refuse "$1: '$3': ${3%%:*} takes no words; remove '$2'" ;;
     local-sgd:*) require_between "$1: '$3'" "${3#*:}" 1 1000000; return ;;
     *) words=$words_of_ring ;;
   esac

@@ -49,7 +49,7 @@ void check_together(const Options& o) {
 
 constexpr int kUntilSteps = 1'000'000;  // epochs, if --steps is the limit
 
-void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
+void fill_defaults(Options& o, bool is_versus, bool is_report_given, bool has_no_report) {
   const bool is_rendered = o.dataset == "digits" || o.dataset.starts_with("synthetic");
   if (o.train_size == 0 && is_rendered) o.train_size = 4096;
   if (o.test_size == 0 && is_rendered) o.test_size = 1000;
@@ -68,7 +68,8 @@ void fill_defaults(Options& o, bool is_report_given, bool has_no_report) {
     const int sharing = launch::is_bound_by_parent() ? 1 : o.ranks;
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / sharing);
   }
-  if (o.command == Command::compare && !is_report_given) o.report = "report";
+  if (o.command == Command::compare && !is_report_given)
+    o.report = is_versus ? "report-versus" : "report";
   if (has_no_report || o.events_fd >= 0) o.report.clear();  // the starting process writes it
 }
 
@@ -80,7 +81,9 @@ Options finish(TypedFlags& typed) {
   // Rounded up: 0 would mean the default.
   o.timeout = std::chrono::milliseconds(std::llround(std::ceil(typed.timeout_s * 1000)));
   if (typed.strategies.empty()) {
-    typed.strategies = o.command == Command::compare ? "ring,ps" : "ring";
+    typed.strategies = o.command == Command::train ? "ring"
+                       : typed.is_versus           ? "ring,ps,torch-ddp,torch-ps"
+                                                   : "ring,ps";
   }
   try {
     o.arms = parse_arms(typed.strategies, typed.arm_defaults);
@@ -88,7 +91,8 @@ Options finish(TypedFlags& typed) {
     refuse(error.what());
   }
   for (const Arm& arm : o.arms) {
-    if (needs_whole_layers(optimizer_from(o.optimizer)) && arm.update_at == UpdateAt::server) {
+    if (needs_whole_layers(optimizer_from(o.optimizer)) && arm.update_at == UpdateAt::server &&
+        !arm.is_torch()) {
       refuse(
           fmt::format("--optimizer {}: it needs whole layers, and a server of '{}' has parts of "
                       "them; take sgd or adamw, or optimizer=worker",
@@ -113,7 +117,7 @@ Options finish(TypedFlags& typed) {
   for (const Reproducibility mode : kReproducibilities) {
     if (typed.reproducibility == to_string(mode)) o.reproducibility = mode;
   }
-  fill_defaults(o, typed.is_report_given, typed.has_no_report);
+  fill_defaults(o, typed.is_versus, typed.is_report_given, typed.has_no_report);
   return o;
 }
 
@@ -126,6 +130,7 @@ struct CommandHelp {
 constexpr CommandHelp kCommands[] = {
     {"compare [flags]", "trains with each strategy in turn, and compares them"},
     {"train [flags]", "trains with one"},
+    {"versus [flags]", "trains with ring, ps and PyTorch, and compares them"},
     {"crossover [flags]", "measures from how many servers on they beat a ring"},
     {"sweep [flags]", "measures speed and memory by batch size"},
     {"scale [flags]", "measures throughput by number of workers"},
@@ -153,7 +158,8 @@ std::string usage() {
 // The points of an experiment are comparisons.
 Command parse_command(const std::string& word) {
   if (word == "train") return Command::train;
-  for (const std::string_view comparison : {"compare", "sweep", "scale", "scale-data", "ladder"}) {
+  for (const std::string_view comparison :
+       {"compare", "versus", "sweep", "scale", "scale-data", "ladder"}) {
     if (word == comparison) return Command::compare;
   }
   const std::vector<std::string> names = command_names();
@@ -180,6 +186,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   }
   TypedFlags typed;
   typed.options.command = parse_command(arguments[0]);
+  typed.is_versus = arguments[0] == "versus";
   CLI::App app("Data-parallel training with a ring or a parameter server",
                "kolo-train " + arguments[0]);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

@@ -34,8 +34,9 @@ struct Options {
 
   // The comparison.
   std::vector<Arm> arms;
-  int ranks = 2;  // workers; dedicated servers are additional processes
-  int seeds = 1;  // repetitions of every arm, with seeds seed, seed + 1, ...
+  int ranks = 2;                   // workers; dedicated servers are additional processes
+  int seeds = 1;                   // repetitions of every arm, with seeds seed, seed + 1, ...
+  std::string python = "python3";  // the interpreter of PyTorch's arms
 
   // The work: the same for every arm.
   std::string dataset = "digits";  // see data/dataset.h

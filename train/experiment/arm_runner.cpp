@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "train/experiment/training_setup.h"
 #include "train/experiment/turns.h"
 #include "train/report/epoch_files.h"
+#include "train/versus/initial_state.h"
 #include "transports/launch/launch.h"
 
 namespace kolo::train {
@@ -86,15 +88,21 @@ class RunningArm final : public Observer {
   }
   void finished(const RunRecord& record) override { record_ = record; }
 
-  LaunchRequest request(const Options& options, const std::vector<std::string>& given) const {
+  // `state`: null if no arm trains in PyTorch.
+  LaunchRequest request(const Options& options, const std::vector<std::string>& given,
+                        const InitialState* state) const {
     const int turns = turns_ != nullptr ? turns_->descriptor(number_) : -1;
     LaunchRequest request;
     request.ranks = ranks_of(run_, options);
     if (!options.save.empty()) request.grace = options.timeout;  // for a step and a checkpoint
-    request.command = {own_program()};
-    for (const std::string& word :
-         arguments_of_rank(given, run_.arm, run_.seed, events_.writing_end(), turns))
-      request.command.push_back(word);
+    if (run_.arm.is_torch()) {
+      request.command = state->command(options, run_.arm, run_.seed, events_.writing_end(), turns);
+    } else {
+      request.command = {own_program()};
+      for (const std::string& word :
+           arguments_of_rank(given, run_.arm, run_.seed, events_.writing_end(), turns))
+        request.command.push_back(word);
+    }
     request.descriptors = {events_.writing_end()};
     if (turns >= 0) request.descriptors.push_back(turns);
     return request;
@@ -148,8 +156,8 @@ std::string why_it_failed(const LaunchResult& result, int workers) {
 // Runs the arms of one seed at the same time, in turns. Stores the finished ones, and the first
 // failure.
 void run_group(const std::vector<Run>& runs, const Options& options,
-               const std::vector<std::string>& arguments, ProgressBar& progress, EpochLog& log,
-               ExperimentResult& outcome) {
+               const std::vector<std::string>& arguments, const InitialState* state,
+               ProgressBar& progress, EpochLog& log, ExperimentResult& outcome) {
   std::vector<int> ranks;
   for (const Run& run : runs) ranks.push_back(ranks_of(run, options));
   Turns turns(ranks);
@@ -158,7 +166,7 @@ void run_group(const std::vector<Run>& runs, const Options& options,
   for (const Run& run : runs) {
     arms.push_back(std::make_unique<RunningArm>(run, arms.size(),
                                                 runs.size() > 1 ? &turns : nullptr, progress, log));
-    requests.push_back(arms.back()->request(options, arguments));
+    requests.push_back(arms.back()->request(options, arguments, state));
   }
   launch_jobs(requests, [&](std::size_t i, const LaunchResult& result) {
     arms[i]->stop_reading();
@@ -189,6 +197,7 @@ void check_data(const Options& options) {
     const auto dataset = open_dataset(options.dataset, split, data);
     BatchPlan(dataset->size(), options.samples_per_iteration(), options.ranks);
     if (split != Split::train) continue;
+    check_torch_arms(options, dataset->size());
     require_full_batch(options, dataset->size());
     check_checkpoints(options, *dataset);
   }
@@ -205,9 +214,12 @@ ExperimentResult run_arms(const Options& options, const std::vector<std::string>
   ExperimentResult outcome;
   EpochLog log(options.report);
   const std::vector<Run> runs = plan_runs(options, span);
+  std::optional<InitialState> state;
+  if (std::ranges::any_of(options.arms, &Arm::is_torch)) state.emplace(options);
   for (auto first = runs.begin(); first != runs.end() && outcome.exit_code == 0;) {
     const auto end = first + static_cast<std::ptrdiff_t>(options.arms.size());
-    run_group({first, end}, options, arguments, span.progress, log, outcome);
+    run_group({first, end}, options, arguments, state ? &*state : nullptr, span.progress, log,
+              outcome);
     first = end;
   }
   return outcome;

@@ -55,6 +55,7 @@ struct RankRecord {
 
 struct RunRecord {
   std::string arm;
+  std::string program = "kolo";  // or "torch 2.15.0"
   std::uint64_t seed = 0;
   std::string formula;                       // of the bytes, in words
   std::string difference;                    // from synchronous training, in words; may be empty
@@ -83,6 +84,7 @@ struct RunRecord {
   double predicted_step_seconds = -1;
   double predicted_exposed = -1;  // the mean over workers, as the measured one
 
+  bool is_kolo() const { return program == "kolo"; }
   // All workers together, over the counted iterations.
   double images_per_second() const;
   // Per rank, dedicated servers too: what a host contributes if each rank is a host.

@@ -51,8 +51,13 @@ std::string data_text(const std::vector<std::int64_t>& row) {
 }  // namespace
 
 TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
-    : options_(options), rank_(communicator.rank()) {
-  require_equal_options(options, communicator);
+    : TrainingSetup(options, &communicator, communicator.rank()) {}
+
+TrainingSetup::TrainingSetup(const Options& options) : TrainingSetup(options, nullptr, 0) {}
+
+TrainingSetup::TrainingSetup(const Options& options, Communicator* communicator, int rank)
+    : options_(options), rank_(rank) {
+  if (communicator != nullptr) require_equal_options(options, *communicator);
   if (is_worker()) {
     train_data_ = open_dataset(options.dataset, Split::train, dataset_options(options));
     test_data_ = open_dataset(options.dataset, Split::test, dataset_options(options));
@@ -85,14 +90,16 @@ OptimizerSettings TrainingSetup::optimizer_settings() const {
   return settings;
 }
 
-void TrainingSetup::agree_on_data(Communicator& communicator) {
+void TrainingSetup::agree_on_data(Communicator* communicator) {
   std::vector<std::int64_t> mine(6, 0);
   if (is_worker()) {
     const ImageShape shape = train_data_->shape();
     mine = {train_data_->size(), test_data_->size(), train_data_->classes(),
             shape.height,        shape.width,        shape.channels};
   }
-  const auto rows = gather_rows(communicator, mine);
+  const auto rows = communicator != nullptr
+                        ? gather_rows(*communicator, mine)
+                        : std::vector(static_cast<std::size_t>(options_.ranks), mine);
   for (int rank = 1; rank < options_.ranks; ++rank) {
     const auto& theirs = rows[static_cast<std::size_t>(rank)];
     if (theirs == rows[0]) continue;
@@ -172,17 +179,20 @@ void TrainingSetup::require_several_values() const {
 }
 
 // Only rank 0 needs the file.
-void TrainingSetup::read_initial(Communicator& communicator) {
+void TrainingSetup::read_initial(Communicator* communicator) {
   if (options_.resume.empty() && options_.load.empty()) return;
   if (rank_ == 0)
     first_iteration_ =
         read_initial_weights(options_, *train_data_, network_->parameters(), iterations_);
-  communicator.broadcast(std::span<std::int64_t>(&first_iteration_, 1));
+  if (communicator != nullptr)
+    communicator->broadcast(std::span<std::int64_t>(&first_iteration_, 1));
 }
 
-void TrainingSetup::broadcast_initial(Communicator& communicator) {
-  communicator.broadcast(network_->parameters().values());
-  communicator.broadcast(network_->parameters().buffers());
+void TrainingSetup::broadcast_initial(Communicator* communicator) {
+  if (communicator != nullptr) {
+    communicator->broadcast(network_->parameters().values());
+    communicator->broadcast(network_->parameters().buffers());
+  }
   initial_hash_ = hex(hash_of(network_->parameters().values()));
 }
 

@@ -25,6 +25,8 @@ class TrainingSetup {
   // workers, makes the model, and broadcasts rank 0's parameters and buffers. Throws DataError;
   // std::runtime_error if ranks disagree.
   TrainingSetup(const Options& options, Communicator& communicator);
+  // The same as on rank 0, without other ranks: nothing is compared or sent.
+  explicit TrainingSetup(const Options& options);
 
   const Options& options() const { return options_; }
   const Arm& arm() const { return options_.arms.front(); }
@@ -50,12 +52,13 @@ class TrainingSetup {
   std::map<std::string, std::string> terms() const;
 
  private:
-  void agree_on_data(Communicator& communicator);
+  TrainingSetup(const Options& options, Communicator* communicator, int rank);
+  void agree_on_data(Communicator* communicator);
   void plan_iterations();
   void make_network();
   void require_several_values() const;
-  void read_initial(Communicator& communicator);
-  void broadcast_initial(Communicator& communicator);
+  void read_initial(Communicator* communicator);
+  void broadcast_initial(Communicator* communicator);
 
   Options options_;
   int rank_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "train/models/model.h"
+#include "transports/settings.h"
 
 namespace kolo::train {
 namespace {
@@ -25,7 +26,8 @@ bool would_change(const TypedFlags& typed, const ArmDefaults& other) {
   }
 }
 
-bool has_buckets(const Arm& arm) { return arm.sync == Sync::bucketed; }
+bool is_torch(const Arm& arm) { return arm.is_torch(); }
+bool has_buckets(const Arm& arm) { return arm.sync == Sync::bucketed && !arm.is_torch(); }
 bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas(); }
 // The other arms depend on the order in which gradients arrive at servers.
 bool has_ordered_sums(const Arm& arm) { return !arm.is_served() || arm.difference().empty(); }
@@ -52,17 +54,41 @@ struct FlagOfArms {
   const char* name;
   bool (*is_used)(const Arm& arm);
 };
-constexpr std::array<FlagOfArms, 4> kFlagsOfArms{{
+constexpr std::array<FlagOfArms, 5> kFlagsOfArms{{
     {"--bucket-bytes", has_buckets},
     {"--first-bucket-bytes", has_buckets},
     {"--hash-every", has_equal_replicas},
     {"--reproducibility", has_ordered_sums},
+    {"--python", is_torch},
 }};
+
+// PyTorch's arms have the same data, weights, optimizer and iterations, but not what kolo alone
+// has.
+void refuse_for_torch(const Options& o) {
+  const auto arm = std::ranges::find_if(o.arms, &Arm::is_torch);
+  if (arm == o.arms.end()) return;
+  const std::string name = arm->name();
+  if (o.command == Command::train)
+    refuse(fmt::format("--strategies: train runs an arm of kolo, not {}; use compare", name));
+  const std::array<std::pair<const char*, bool>, 6> others{
+      {{"--augment", o.augment != "none"},
+       {"--optimizer lars", o.optimizer == "lars"},
+       {"--shape", !o.shape.empty() || !read_settings().shape.empty()},
+       {"--straggle", o.straggle.is_set()},
+       {"--save", !o.save.empty()},
+       {"--resume", !o.resume.empty()}}};
+  for (const auto& [flag, is_set] : others) {
+    if (is_set)
+      refuse(fmt::format("--strategies: {} trains in PyTorch, which has no {} here; remove one",
+                         name, flag));
+  }
+}
 
 }  // namespace
 
 void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
   const Options& o = typed.options;
+  refuse_for_torch(o);
   if (typed.is_report_given && typed.has_no_report)
     refuse("--no-report cannot be combined with --report; remove one of them");
   if (app.count("--global-batch") > 0 && app.count("--batch-size") > 0)

@@ -16,7 +16,7 @@ struct Meaning {
   const char* number;
   const char* how;
 };
-constexpr std::array<Meaning, 19> kMeanings{{
+constexpr std::array<Meaning, 20> kMeanings{{
     {"a [b, c]", "the mean over two runs with different seeds, the smaller, the larger"},
     {"a ± b", "the mean over three or more runs with different seeds, the standard deviation"},
     {"seconds of training",
@@ -64,6 +64,11 @@ constexpr std::array<Meaning, 19> kMeanings{{
      "of arms that apply gradients as they arrive: the updates of a key between a worker's pull of "
      "it and its gradient. Below it the gradients by number of updates. Dropped: came after the "
      "end of their iteration (backup)"},
+    {"trained by",
+     "torch-ddp, torch-ddp-kolo: PyTorch's DistributedDataParallel over gloo or kolo's backend. "
+     "torch-ps: reduce, step, broadcast over gloo. They begin with kolo's weights, samples, order "
+     "and learning rates. Their exposed communication is what backward takes after the last "
+     "gradient; gloo counts no bytes"},
     {"after S s of training",
      "the arms at equal time: test accuracy of the last evaluated epoch that had ended when the "
      "fastest run ended its training"},
@@ -175,6 +180,7 @@ std::string markdown_of_unfinished(const Report& report, const std::string& fact
 std::string formulas_markdown(const Report& report, const Table& table) {
   std::string text;
   for (const std::string& arm : table.columns) {
+    if (!runs_of(report, arm).front()->is_kolo()) continue;
     text += fmt::format("- **{}**: {}.\n", arm, runs_of(report, arm).front()->formula);
   }
   return text;

@@ -227,6 +227,8 @@ def draw_learning(report, folder):
 def draw_bytes(report, folder):
     rows = []  # label, measured, formula
     for arm, runs in arms_of(report).items():
+        if runs[0].get("program", "kolo") != "kolo":
+            continue  # PyTorch counts no bytes
         for is_worker, kind in ((True, "worker"), (False, "server")):
             ranks = [rank for run in runs for rank in of_kind(run, is_worker)]
             if ranks:

@@ -15,6 +15,7 @@ namespace {
 
 using Runs = std::vector<const RunRecord*>;
 using Value = std::function<double(const RunRecord&)>;
+using Has = bool (*)(const RunRecord& run);
 
 constexpr double kMiB = 1 << 20;
 constexpr std::array<std::pair<const char*, double>, 3> kQuantiles{
@@ -56,6 +57,12 @@ Value of_workers(std::function<double(const RankRecord&)> value) {
   return mean_of_ranks(true, std::move(value));
 }
 
+bool is_of_kolo(const RunRecord& run) { return run.is_kolo(); }
+bool has_servers(const RunRecord& run) { return run.servers > 0; }
+bool has_kolo_servers(const RunRecord& run) { return run.is_kolo() && run.servers > 0; }
+bool is_predicted(const RunRecord& run) { return run.predicted_step_seconds >= 0; }
+bool is_served(const RunRecord& run) { return run.gradients_applied > 0; }
+
 class TableMaker {
  public:
   explicit TableMaker(const Report& report) {
@@ -70,13 +77,11 @@ class TableMaker {
     add_text(label, [&](const Runs& runs) { return with_spread(runs, value, digits); });
   }
 
-  // Adds a row that only arms with dedicated servers have.
-  void add_for_servers(const std::string& label, const Value& value, int digits) {
-    const bool has_any =
-        std::ranges::any_of(arms_, [](const Runs& r) { return r[0]->servers > 0; });
-    if (!has_any) return;
+  // Adds a row of the arms for which `has` is true; none if it is true for none.
+  void add_where(Has has, const std::string& label, const Value& value, int digits) {
+    if (!has_any(has)) return;
     add_text(label, [&](const Runs& runs) {
-      return runs[0]->servers > 0 ? with_spread(runs, value, digits) : std::string("-");
+      return has(*runs[0]) ? with_spread(runs, value, digits) : std::string("-");
     });
   }
 
@@ -86,8 +91,8 @@ class TableMaker {
     table_.rows.push_back(std::move(row));
   }
 
-  bool has_any(const std::function<bool(const RunRecord&)>& is_so) const {
-    return std::ranges::any_of(arms_, [&](const Runs& runs) { return is_so(*runs[0]); });
+  bool has_any(Has has) const {
+    return std::ranges::any_of(arms_, [&](const Runs& runs) { return has(*runs[0]); });
   }
 
   Table take() { return std::move(table_); }
@@ -121,21 +126,17 @@ void add_speed(TableMaker& table) {
     table.add(is_exposed ? "  exposed communication" : fmt::format("  {}", kPartNames[part]),
               of_workers([part](const RankRecord& r) { return r.parts[part] * 1e3; }), 1);
   }
-  table.add("hidden communication, ms", of_workers([](const RankRecord& r) {
-              const double exposed = r.parts[static_cast<std::size_t>(Part::exposed)];
-              return std::max(0.0, r.in_flight - exposed) * 1e3;
-            }),
-            1);
+  table.add_where(is_of_kolo, "hidden communication, ms", of_workers([](const RankRecord& r) {
+                    const double exposed = r.parts[static_cast<std::size_t>(Part::exposed)];
+                    return std::max(0.0, r.in_flight - exposed) * 1e3;
+                  }),
+                  1);
 }
 
 // Absent if the network is not known.
 void add_predictions(TableMaker& table) {
-  if (!table.has_any([](const RunRecord& run) { return run.predicted_step_seconds >= 0; })) return;
   const auto add = [&](const std::string& label, const Value& value) {
-    table.add_text(label, [&](const Runs& runs) {
-      const bool is_known = runs[0]->predicted_step_seconds >= 0;
-      return is_known ? with_spread(runs, value, 1) : std::string("-");
-    });
+    table.add_where(is_predicted, label, value, 1);
   };
   const auto error = [](double predicted, double measured) {
     return measured > 0 ? 100 * (predicted / measured - 1) : 0;
@@ -155,28 +156,27 @@ void add_bytes(TableMaker& table, const Report& report) {
     for (const RankRecord& rank : run.ranks) most = std::max(most, rank.bytes_sent / kMiB);
   }
   const int digits = most < 1 ? 4 : 2;
-  table.add("MiB sent per iteration, each worker",
-            of_workers([](const RankRecord& r) { return r.bytes_sent / kMiB; }), digits);
-  table.add("  by the formula",
-            of_workers([](const RankRecord& r) { return r.formula_sent / kMiB; }), digits);
+  table.add_where(is_of_kolo, "MiB sent per iteration, each worker",
+                  of_workers([](const RankRecord& r) { return r.bytes_sent / kMiB; }), digits);
+  table.add_where(is_of_kolo, "  by the formula",
+                  of_workers([](const RankRecord& r) { return r.formula_sent / kMiB; }), digits);
   const auto of_servers = [](auto value) { return mean_of_ranks(false, value); };
-  table.add_for_servers("MiB sent per iteration, each server",
-                        of_servers([](const RankRecord& r) { return r.bytes_sent / kMiB; }),
-                        digits);
-  table.add_for_servers("  by the formula",
-                        of_servers([](const RankRecord& r) { return r.formula_sent / kMiB; }),
-                        digits);
+  table.add_where(has_kolo_servers, "MiB sent per iteration, each server",
+                  of_servers([](const RankRecord& r) { return r.bytes_sent / kMiB; }), digits);
+  table.add_where(has_kolo_servers, "  by the formula",
+                  of_servers([](const RankRecord& r) { return r.formula_sent / kMiB; }), digits);
 }
 
 void add_costs(TableMaker& table) {
   table.add(
       "cores busy, all workers", [](const RunRecord& r) { return r.busy_cores(true); }, 2);
-  table.add_for_servers(
-      "cores busy, all servers", [](const RunRecord& r) { return r.busy_cores(false); }, 2);
+  table.add_where(
+      has_servers, "cores busy, all servers",
+      [](const RunRecord& r) { return r.busy_cores(false); }, 2);
   table.add("peak memory of a worker, MiB",
             of_workers([](const RankRecord& r) { return r.peak_mib; }), 0);
-  table.add_for_servers("peak memory of a server, MiB",
-                        mean_of_ranks(false, [](const RankRecord& r) { return r.peak_mib; }), 0);
+  table.add_where(has_servers, "peak memory of a server, MiB",
+                  mean_of_ranks(false, [](const RankRecord& r) { return r.peak_mib; }), 0);
 }
 
 double mean_staleness(const RunRecord& run) {
@@ -223,24 +223,19 @@ void add_serving(TableMaker& table) {
               return r.step_seconds > 0 ? 100 * waiting / r.step_seconds : 0;
             }),
             0);
-  table.add_for_servers("servers idle, %",
-                        mean_of_ranks(false,
-                                      [](const RankRecord& r) {
-                                        const double idle =
-                                            r.parts[static_cast<std::size_t>(Part::exposed)];
-                                        return r.step_seconds > 0 ? 100 * idle / r.step_seconds : 0;
-                                      }),
-                        0);
-  if (!table.has_any([](const RunRecord& run) { return run.gradients_applied > 0; })) return;
-  const auto add = [&table](const std::string& label, const Value& value, int digits) {
-    table.add_text(label, [value, digits](const Runs& runs) {
-      return runs[0]->gradients_applied > 0 ? with_spread(runs, value, digits) : std::string("-");
-    });
-  };
-  add("staleness of a gradient, mean", mean_staleness, 2);
-  add("  largest", largest_staleness, 0);
+  table.add_where(has_servers, "servers idle, %",
+                  mean_of_ranks(false,
+                                [](const RankRecord& r) {
+                                  const double idle =
+                                      r.parts[static_cast<std::size_t>(Part::exposed)];
+                                  return r.step_seconds > 0 ? 100 * idle / r.step_seconds : 0;
+                                }),
+                  0);
+  if (!table.has_any(is_served)) return;
+  table.add_where(is_served, "staleness of a gradient, mean", mean_staleness, 2);
+  table.add_where(is_served, "  largest", largest_staleness, 0);
   table.add_text("  0/1/2/3/4/more updates, %", staleness_histogram);
-  add("gradients dropped, %", dropped_percent, 2);
+  table.add_where(is_served, "gradients dropped, %", dropped_percent, 2);
 }
 
 void add_learning(TableMaker& table) {
@@ -285,6 +280,7 @@ void add_accuracy_at_equal_time(TableMaker& table, const Report& report) {
 }
 
 std::string final_hashes(const Runs& runs) {
+  if (!runs.front()->is_kolo()) return "-";
   std::vector<std::string> hashes;
   for (const RunRecord* run : runs) hashes.push_back(run->final_hash.substr(0, 8));
   return fmt::format("{}", fmt::join(hashes, " "));
@@ -312,6 +308,8 @@ Table make_table(const Report& report) {
   table.add(
       "seconds of training", [](const RunRecord& r) { return r.training_seconds; }, 1);
   table.add_text("final weights, hash", final_hashes);
+  if (table.has_any([](const RunRecord& run) { return !run.is_kolo(); }))
+    table.add_text("trained by", [](const Runs& runs) { return runs.front()->program; });
   if (table.has_any([](const RunRecord& run) { return !run.difference.empty(); })) {
     table.add_text("differs by its nature", [](const Runs& runs) {
       return runs.front()->difference.empty() ? "no" : runs.front()->difference;

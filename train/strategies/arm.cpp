@@ -18,7 +18,7 @@ struct StrategyName {
   std::string_view name;
   std::string_view synonym;  // the name in other projects' scripts
 };
-constexpr std::array<StrategyName, 7> kStrategies{{
+constexpr std::array<StrategyName, 10> kStrategies{{
     {"ring", "ring_all_reduce"},
     {"ps", "param_server"},
     {"tree", ""},
@@ -26,6 +26,9 @@ constexpr std::array<StrategyName, 7> kStrategies{{
     {"auto", ""},
     {"local-sgd", ""},
     {"dataparallel", "data_parallel"},
+    {"torch-ddp", ""},
+    {"torch-ddp-kolo", ""},
+    {"torch-ps", ""},
 }};
 
 constexpr int kMostLocalSteps = 1'000'000;
@@ -227,13 +230,19 @@ Arm local_sgd_arm(std::string_view text, std::span<const std::string_view> words
   return arm;
 }
 
-Arm data_parallel_arm(std::string_view text, std::span<const std::string_view> words) {
+Arm arm_without_words(std::string_view text, const std::string& strategy,
+                      std::span<const std::string_view> words) {
   if (!words.empty()) {
-    throw std::invalid_argument(fmt::format(
-        "--strategies: '{}': dataparallel takes no words; remove '{}'", text, words.front()));
+    throw std::invalid_argument(fmt::format("--strategies: '{}': {} takes no words; remove '{}'",
+                                            text, strategy, words.front()));
   }
   Arm arm;
-  arm.strategy = "dataparallel";
+  arm.strategy = strategy;
+  if (strategy == "torch-ps") {
+    arm.placement = ServerPlacement::dedicated;
+    arm.servers = 1;
+    arm.update_at = UpdateAt::server;
+  }
   return arm;
 }
 
@@ -291,7 +300,8 @@ Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
   const std::string strategy = find_strategy(parts.front());
   const std::span<const std::string_view> behind = std::span(parts).subspan(1);
   if (strategy == "local-sgd") return local_sgd_arm(text, behind);
-  if (strategy == "dataparallel") return data_parallel_arm(text, behind);
+  if (strategy == "dataparallel" || strategy.starts_with("torch-"))
+    return arm_without_words(text, strategy, behind);
   require_words_once(text, behind);
   if (strategy != "ps") return all_reduce_arm(text, strategy, behind);
   Words words;
@@ -346,12 +356,12 @@ std::string Arm::name() const {
   const int usual = is_called_sharded ? kUsualShards : 1;
   if (servers > 0 && servers != usual) text += fmt::format(":servers={}", servers);
   if (is_served()) return text + ":" + rule_word(rule);
-  if (update_at == UpdateAt::server) text += ":optimizer=server";
+  if (!is_torch() && update_at == UpdateAt::server) text += ":optimizer=server";
   return text;
 }
 
 std::string Arm::full_name() const {
-  if (strategy == "local-sgd" || strategy == "dataparallel") return name();
+  if (strategy == "local-sgd" || strategy == "dataparallel" || is_torch()) return name();
   if (placement == ServerPlacement::none)
     return fmt::format("{}:sync={}", strategy, sync_name(sync));
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";

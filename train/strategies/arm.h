@@ -3,9 +3,9 @@
 //
 // Written as words with colons: "ring", "ring:sync=naive", "tree", "ps", "ps:everywhere",
 // "ps:sharded:servers=2", "ps:split", "ps:optimizer=server", "ps:async", "ps:ssp=3", "ps:backup=1",
-// "local-sgd:8", "dataparallel". Only words of the strategy are allowed. Settings of the experiment
-// (learning rate, precision, ...) are an error here, because arms that differ in them are not
-// comparable.
+// "local-sgd:8", "dataparallel", "torch-ddp". Only words of the strategy are allowed. Settings of
+// the experiment (learning rate, precision, ...) are an error here, because arms that differ in
+// them are not comparable.
 #pragma once
 
 #include <array>
@@ -56,6 +56,9 @@ struct Arm {
   Sync sync = Sync::bucketed;      // of arms of all-reduce
   int local_steps = 0;             // local-sgd: parameters are averaged every so many iterations
   bool is_called_sharded = false;  // "ps:sharded", another name for "ps:servers=2"
+
+  // Trains in PyTorch (train/versus).
+  bool is_torch() const { return strategy.starts_with("torch-"); }
 
   // Servers apply gradients in the order of arrival, not in a collective.
   bool is_served() const { return rule.kind != Consistency::Kind::kSynchronous; }
