@@ -151,13 +151,11 @@ void TrainingSetup::plan_iterations() {
 // Dedicated servers have the model too: its parameters define the buckets, and a server may have to
 // update them.
 void TrainingSetup::make_network() {
-  tensor::Parameters parameters;
   const ModelSettings settings{
       {image_.height, image_.width, image_.channels}, classes_, stem_from(options_.stem)};
-  auto model = make_model(options_.model, parameters, settings);
-  network_ = std::make_unique<tensor::Network>(
-      std::move(model), std::move(parameters), settings.image,
-      tensor::make_backend(options_.backend, options_.threads), options_.seed);
+  network_ =
+      train::make_network(options_.model, settings,
+                          tensor::make_backend(options_.backend, options_.threads), options_.seed);
 }
 
 // A batch normalisation cannot train on one value per channel. Only the first and the last batch

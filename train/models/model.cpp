@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "train/models/cnn.h"
 #include "train/models/mlp.h"
@@ -53,6 +54,15 @@ std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Paramet
   }
   throw std::invalid_argument(
       fmt::format("unknown model '{}'; expected one of {}", name, fmt::join(model_names(), ", ")));
+}
+
+std::unique_ptr<tensor::Network> make_network(std::string_view name, const ModelSettings& settings,
+                                              std::unique_ptr<tensor::Backend> backend,
+                                              std::uint64_t seed) {
+  tensor::Parameters parameters;
+  auto model = make_model(name, parameters, settings);
+  return std::make_unique<tensor::Network>(std::move(model), std::move(parameters), settings.image,
+                                           std::move(backend), seed);
 }
 
 bool has_stem(std::string_view name) {

@@ -13,11 +13,9 @@
 namespace kolo::train {
 namespace {
 
-tensor::Network make_cnn_network(const tensor::Shape& image, const std::string& backend) {
-  tensor::Parameters parameters;
-  auto model = make_model("cnn", parameters, {.image = image, .classes = 10});
-  return tensor::Network(std::move(model), std::move(parameters), image,
-                         tensor::make_backend(backend, 1), 1);
+std::unique_ptr<tensor::Network> network_for(const tensor::Shape& image,
+                                             const std::string& backend) {
+  return make_network("cnn", {.image = image, .classes = 10}, tensor::make_backend(backend, 1), 1);
 }
 
 TEST_CASE("cnn has the parameters of torch's layers, in their order") {
@@ -37,8 +35,8 @@ TEST_CASE("cnn rejects images that two poolings leave empty") {
 }
 
 TEST_CASE("cnn begins with torch's default values: uniform in +-1 / sqrt(fan_in)") {
-  const tensor::Network network = make_cnn_network({28, 28, 1}, "reference");
-  const tensor::Parameters& parameters = network.parameters();
+  const auto network = network_for({28, 28, 1}, "reference");
+  const tensor::Parameters& parameters = network->parameters();
   const auto check_range = [&](const std::string& layer, double fan_in) {
     for (const char* part : {".weight", ".bias"}) {
       CAPTURE(layer, part);
@@ -63,10 +61,10 @@ TEST_CASE("cnn gives torch's results with every backend") {
   for (const std::string& backend : tensor::backend_names()) {
     for (const ReferenceCase& one : reference.cases) {
       CAPTURE(backend, one.name);
-      tensor::Network network = make_cnn_network({one.side, one.side, one.channels}, backend);
-      import_reference(network.parameters());
-      check_passes(network, one);
-      const Worst gradient = worst_gradient(one, network.parameters());
+      const auto network = network_for({one.side, one.side, one.channels}, backend);
+      import_reference(network->parameters());
+      check_passes(*network, one);
+      const Worst gradient = worst_gradient(one, network->parameters());
       INFO("farthest gradient: " << gradient.where);
       CHECK(gradient.deviation < kGradientTolerance);
     }

@@ -73,10 +73,9 @@ Training train_model(const std::string& name, const Dataset& train, const Datase
                      std::int64_t epochs, std::uint64_t seed) {
   const ImageShape shape = train.shape();
   const tensor::Shape image{shape.height, shape.width, shape.channels};
-  tensor::Parameters registered;
-  auto model = make_model(name, registered, {.image = image});
-  tensor::Network network(std::move(model), std::move(registered), image,
-                          tensor::make_backend(tensor::backend_names().front(), 1), seed);
+  const auto made = make_network(name, {.image = image},
+                                 tensor::make_backend(tensor::backend_names().front(), 1), seed);
+  tensor::Network& network = *made;
   tensor::Parameters& parameters = network.parameters();
   const BatchPlan plan(train.size(), 50, 1);
   const std::int64_t iterations = plan.iterations_per_epoch();

@@ -27,14 +27,13 @@ namespace {
 constexpr double kOneReluFlipped = 0.1;
 constexpr double kStatisticsTolerance = 2e-5;
 
-std::unique_ptr<tensor::Network> make_network(const std::string& name, const ReferenceCase& one,
-                                              const std::string& backend) {
-  tensor::Parameters parameters;
-  const ModelSettings settings{
-      .image = {one.side, one.side, one.channels}, .classes = 10, .stem = stem_from(one.stem)};
-  auto model = make_model(name, parameters, settings);
-  auto network = std::make_unique<tensor::Network>(
-      std::move(model), std::move(parameters), settings.image, tensor::make_backend(backend, 2), 1);
+std::unique_ptr<tensor::Network> reference_network(const std::string& name,
+                                                   const ReferenceCase& one,
+                                                   const std::string& backend) {
+  auto network = train::make_network(
+      name,
+      {.image = {one.side, one.side, one.channels}, .classes = 10, .stem = stem_from(one.stem)},
+      tensor::make_backend(backend, 2), 1);
   tensor::Parameters& list = network->parameters();
   import_reference(list);
   std::uint64_t norm = 0;
@@ -68,7 +67,7 @@ Worst worst_statistic(const ReferenceCase& one, const tensor::Parameters& parame
 // Checks everything except the gradients; returns the distance of the gradients.
 Worst check_case(const std::string& name, const ReferenceCase& one, const std::string& backend) {
   CAPTURE(name, one.name, backend);
-  const std::unique_ptr<tensor::Network> network = make_network(name, one, backend);
+  const std::unique_ptr<tensor::Network> network = reference_network(name, one, backend);
   check_passes(*network, one);
   const Worst statistic = worst_statistic(one, network->parameters());
   INFO("farthest statistic: " << statistic.where);
