@@ -3,7 +3,9 @@
 #include <stdexcept>
 
 namespace kolo::train {
+namespace {
 
+// The ranges of all parameters, from the arena's front to its back.
 std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters) {
   std::vector<tensor::Range> ranges;
   for (const tensor::ParameterId id : parameters.arena_order()) {
@@ -11,6 +13,8 @@ std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters)
   }
   return ranges;
 }
+
+}  // namespace
 
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes) {
@@ -33,6 +37,11 @@ std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
          static_cast<int>(bucket.parameters)});
   }
   return buckets;
+}
+
+std::vector<Bucket> plan_buckets(const tensor::Parameters& parameters, const BucketSizes& sizes) {
+  return plan_buckets(ranges_in_arena(parameters),
+                      static_cast<std::int64_t>(parameters.values().size()), sizes);
 }
 
 }  // namespace kolo::train

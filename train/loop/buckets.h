@@ -30,13 +30,13 @@ inline constexpr BucketSizes kPriorityBuckets{std::int64_t{4} << 20, std::int64_
 inline constexpr BucketSizes kAllParameters{std::numeric_limits<std::int64_t>::max(),
                                             std::numeric_limits<std::int64_t>::max()};
 
-// The ranges of all parameters, from the arena's front to its back.
-std::vector<tensor::Range> ranges_in_arena(const tensor::Parameters& parameters);
-
 // `parameters`: the ranges of all parameters, from the front of the arena to its back.
 // `arena_elements`: the length of the arena with gaps. Cut as plan_gradient_buckets() cuts. Throws
 // std::invalid_argument for ranges out of order, and for sizes below 1.
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes);
+// The buckets of all parameters.
+std::vector<Bucket> plan_buckets(const tensor::Parameters& parameters,
+                                 const BucketSizes& sizes = {});
 
 }  // namespace kolo::train

@@ -65,6 +65,12 @@ void GradientReducer::require_finite(tensor::ParameterId id) const {
                   communicator_.rank(), parameter.name, iteration_));
 }
 
+void GradientReducer::all_zero() {
+  settle();
+  std::ranges::fill(parameters_.gradients(), 0.0F);
+  all_ready();
+}
+
 void GradientReducer::require_all_ready() const {
   if (ready_ == static_cast<int>(position_.size())) return;
   throw std::logic_error(fmt::format("backward ended, and only {} of {} gradients are final",
@@ -168,25 +174,25 @@ BucketSizes bucket_sizes(Sync sync, const BucketSizes& usual) {
   return usual;
 }
 
-std::unique_ptr<GradientReducer> make_reducer(const Arm& arm, Communicator& communicator,
-                                              Strategy& strategy, tensor::Parameters& parameters,
-                                              std::vector<Bucket> buckets, bool helps_in_backward) {
+std::unique_ptr<GradientReducer> make_reducer(const Arm& arm, Strategy& strategy,
+                                              const StrategyContext& context,
+                                              bool helps_in_backward) {
+  Communicator& communicator = context.communicator;
+  tensor::Parameters& parameters = context.parameters;
+  const std::vector<Bucket>& buckets = context.buckets;
   if (arm.local_steps > 0) {
-    return std::make_unique<LocalReducer>(communicator, strategy, parameters, std::move(buckets),
+    return std::make_unique<LocalReducer>(communicator, strategy, parameters, buckets,
                                           arm.local_steps);
   }
   if (arm.strategy == "dataparallel") {
-    return std::make_unique<DataParallelReducer>(communicator, strategy, parameters,
-                                                 std::move(buckets), helps_in_backward);
+    return std::make_unique<DataParallelReducer>(communicator, strategy, parameters, buckets,
+                                                 helps_in_backward);
   }
-  if (arm.sync == Sync::prioritized) {
-    return std::make_unique<PriorityReducer>(communicator, strategy, parameters,
-                                             std::move(buckets));
-  }
-  if (arm.sync == Sync::fusion) {
-    return std::make_unique<FusionReducer>(communicator, strategy, parameters, std::move(buckets));
-  }
-  return std::make_unique<BucketReducer>(communicator, strategy, parameters, std::move(buckets),
+  if (arm.sync == Sync::prioritized)
+    return std::make_unique<PriorityReducer>(communicator, strategy, parameters, buckets);
+  if (arm.sync == Sync::fusion)
+    return std::make_unique<FusionReducer>(communicator, strategy, parameters, buckets);
+  return std::make_unique<BucketReducer>(communicator, strategy, parameters, buckets,
                                          helps_in_backward, arm.sync);
 }
 

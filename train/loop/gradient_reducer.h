@@ -58,8 +58,10 @@ class GradientReducer {
   // std::runtime_error with rank, iteration and parameter if an element of its gradient is infinite
   // or not a number.
   virtual void gradient_ready(tensor::ParameterId id) = 0;
-  // Marks all gradients as final. For servers, and for workers without samples in this iteration.
+  // Marks all gradients as final. For servers.
   virtual void all_ready() = 0;
+  // The same, of a worker without samples in this iteration: its gradients become zero.
+  void all_zero();
   // Ends the iteration. With `is_complete` all parameters are up to date when it returns; else some
   // may be updated in the next forward, by before_use().
   virtual ExchangeRecord finish(bool is_complete = true) = 0;
@@ -126,8 +128,8 @@ BucketSizes bucket_sizes(Sync sync, const BucketSizes& usual);
 // The reducer of an arm whose servers, if any, take part in collectives. `helps_in_backward`: make
 // progress at every gradient; needed unless a progress thread does it. Collective for
 // Sync::prioritized and Sync::fusion.
-std::unique_ptr<GradientReducer> make_reducer(const Arm& arm, Communicator& communicator,
-                                              Strategy& strategy, tensor::Parameters& parameters,
-                                              std::vector<Bucket> buckets, bool helps_in_backward);
+std::unique_ptr<GradientReducer> make_reducer(const Arm& arm, Strategy& strategy,
+                                              const StrategyContext& context,
+                                              bool helps_in_backward = true);
 
 }  // namespace kolo::train

@@ -48,18 +48,17 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
     : communicator_(communicator),
       observer_(observer),
       setup_(options, communicator),
-      buckets_(
-          plan_buckets(ranges_in_arena(setup_.network().parameters()),
-                       static_cast<std::int64_t>(setup_.network().parameters().values().size()),
-                       bucket_sizes(options.arms.front().sync,
-                                    {options.first_bucket_bytes, options.bucket_bytes}))),
+      buckets_(plan_buckets(setup_.network().parameters(),
+                            bucket_sizes(options.arms.front().sync,
+                                         {options.first_bucket_bytes, options.bucket_bytes}))),
       strategy_(make_strategy(setup_.arm(), strategy_context(setup_, communicator, buckets_))),
       guard_(communicator, setup_.network().parameters(), options.ranks) {
   if (setup_.arm().is_served()) {
     set_up_keys();
   } else {
-    reducer_ = make_reducer(setup_.arm(), communicator, *strategy_, setup_.network().parameters(),
-                            buckets_, !options.progress_thread);
+    reducer_ =
+        make_reducer(setup_.arm(), *strategy_, strategy_context(setup_, communicator, buckets_),
+                     !options.progress_thread);
     data_parallel_ = dynamic_cast<DataParallelReducer*>(reducer_.get());
   }
   set_up_loader();
@@ -258,9 +257,7 @@ void Trainer::scatter_batch() {
 void Trainer::forward_and_backward(IterationRecord& iteration) {
   tensor::Network& network = setup_.network();
   if (batch_.samples.empty()) {  // an empty share of a short last batch
-    reducer_->settle();
-    std::ranges::fill(network.parameters().gradients(), 0.0f);
-    reducer_->all_ready();
+    reducer_->all_zero();
     return;
   }
   const Clock::time_point start = Clock::now();

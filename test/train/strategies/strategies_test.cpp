@@ -42,9 +42,7 @@ BucketSizes sizes_of(const Arm& arm) {
 void run_backward(tensor::Network& network, train::GradientReducer& reducer, OrderRange share,
                   std::int64_t global) {
   if (share.count == 0) {
-    reducer.settle();
-    for (float& gradient : network.parameters().gradients()) gradient = 0;
-    reducer.all_ready();
+    reducer.all_zero();
     return;
   }
   const test::Samples samples = test::make_samples(share);
@@ -79,13 +77,11 @@ Result train_with(const std::string& arm_text, int workers, bool helps_in_backwa
   const auto train = [&](Communicator& communicator) {
     tensor::Network network = test::make_tiny_network(3);
     tensor::Parameters& parameters = network.parameters();
-    const auto buckets =
-        plan_buckets(ranges_in_arena(parameters),
-                     static_cast<std::int64_t>(parameters.values().size()), sizes_of(arm));
-    const auto strategy =
-        make_strategy(arm, {communicator, parameters, workers, optimizer, buckets, is_invariant});
-    const auto reducer =
-        make_reducer(arm, communicator, *strategy, parameters, buckets, helps_in_backward);
+    const auto buckets = plan_buckets(parameters, sizes_of(arm));
+    const StrategyContext context{communicator, parameters, workers,
+                                  optimizer,    buckets,    is_invariant};
+    const auto strategy = make_strategy(arm, context);
+    const auto reducer = make_reducer(arm, *strategy, context, helps_in_backward);
     std::int64_t begin = 0;
     Traffic moved, formula;
     for (std::size_t i = 0; i < kGlobalBatches.size(); ++i) {
@@ -313,9 +309,7 @@ TEST_CASE("naive and flat start after backward, overlap and buckets during it") 
                                Ladder{Sync::overlap, parameters, parameters}}) {
       Arm arm;
       arm.sync = rung.sync;
-      const auto buckets = plan_buckets(
-          ranges_in_arena(network.parameters()),
-          static_cast<std::int64_t>(network.parameters().values().size()), sizes_of(arm));
+      const auto buckets = plan_buckets(network.parameters(), sizes_of(arm));
       CountingStrategy strategy(communicator);
       BucketReducer reducer(communicator, strategy, network.parameters(), buckets, true, rung.sync);
       reducer.begin({0.1f});
@@ -333,9 +327,7 @@ TEST_CASE("the time in flight is within the iteration, and covers the wait after
   test::run_ranks(2, "inproc", [](Communicator& communicator) {
     tensor::Network network = test::make_tiny_network(3);
     tensor::Parameters& parameters = network.parameters();
-    const auto buckets =
-        plan_buckets(ranges_in_arena(parameters),
-                     static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
+    const auto buckets = plan_buckets(parameters, kSmallBuckets);
     const auto strategy =
         make_strategy(parse_arms("ring", {}).front(), {communicator, parameters, 2, {}, buckets});
     BucketReducer reducer(communicator, *strategy, parameters, buckets, true);
@@ -382,13 +374,12 @@ std::vector<std::vector<std::size_t>> orders_with_slow(int slow) {
   test::run_ranks(kRanks, "inproc", [&](Communicator& communicator) {
     tensor::Network network = test::make_tiny_network(3);
     tensor::Parameters& parameters = network.parameters();
-    const auto buckets =
-        plan_buckets(ranges_in_arena(parameters),
-                     static_cast<std::int64_t>(parameters.values().size()), kOneParameterEach);
+    const auto buckets = plan_buckets(parameters, kOneParameterEach);
     Arm arm;
     arm.sync = Sync::prioritized;
-    NotingStrategy strategy(make_strategy(arm, {communicator, parameters, kRanks, {}, buckets}));
-    const auto reducer = make_reducer(arm, communicator, strategy, parameters, buckets, true);
+    const StrategyContext context{communicator, parameters, kRanks, {}, buckets};
+    NotingStrategy strategy(make_strategy(arm, context));
+    const auto reducer = make_reducer(arm, strategy, context);
     for (int iteration = 0; iteration < 3; ++iteration) {
       reducer->begin({0.1f});
       if (communicator.rank() == slow) {
@@ -424,13 +415,12 @@ TEST_CASE("fusion: gradients that are final on all ranks are reduced together") 
   test::run_ranks(3, "inproc", [](Communicator& communicator) {
     tensor::Network network = test::make_tiny_network(3);
     tensor::Parameters& parameters = network.parameters();
-    const auto buckets =
-        plan_buckets(ranges_in_arena(parameters),
-                     static_cast<std::int64_t>(parameters.values().size()), kOneParameterEach);
+    const auto buckets = plan_buckets(parameters, kOneParameterEach);
     Arm arm;
     arm.sync = Sync::fusion;
-    NotingStrategy strategy(make_strategy(arm, {communicator, parameters, 3, {}, buckets}));
-    const auto reducer = make_reducer(arm, communicator, strategy, parameters, buckets, true);
+    const StrategyContext context{communicator, parameters, 3, {}, buckets};
+    NotingStrategy strategy(make_strategy(arm, context));
+    const auto reducer = make_reducer(arm, strategy, context);
     for (int iteration = 0; iteration < 3; ++iteration) {
       for (float& gradient : parameters.gradients()) gradient = 1;
       reducer->begin({0.1f});
@@ -455,9 +445,7 @@ TEST_CASE("a gradient that is not finite is reported with rank, iteration and pa
     test::run_ranks(1, "inproc", [&](Communicator& communicator) {
       tensor::Network network = test::make_tiny_network(3);
       tensor::Parameters& parameters = network.parameters();
-      const auto buckets =
-          plan_buckets(ranges_in_arena(parameters),
-                       static_cast<std::int64_t>(parameters.values().size()), kSmallBuckets);
+      const auto buckets = plan_buckets(parameters, kSmallBuckets);
       CountingStrategy strategy(communicator);
       BucketReducer reducer(communicator, strategy, parameters, buckets, true);
       reducer.begin({0.1f});
