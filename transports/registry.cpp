@@ -251,8 +251,10 @@ Choice choose(const std::vector<TransportKind>& kinds, const TransportRequest& r
   if (best == nullptr) {
     throw Error(
         ErrorCode::kUnavailable, kNoPeer,
-        fmt::format("rank {}: no transport reaches all {} ranks; this rank has:{}", request.rank,
-                    request.size, texts[static_cast<std::size_t>(request.rank)]));
+        fmt::format("rank {}: transport=auto finds no transport that works on all {} ranks (this "
+                    "rank can use:{}); build kolo with tcp on every host, and see `kolo-bench "
+                    "transports` for the reasons",
+                    request.rank, request.size, texts[static_cast<std::size_t>(request.rank)]));
   }
   const bool is_mixed = local != nullptr && has_neighbours(placement.hosts);
   choice.kind = is_mixed ? mixed(*local, *best) : *best;

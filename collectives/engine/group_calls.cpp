@@ -32,13 +32,14 @@ bool has_rank(const GroupCall& call, int rank) {
   return std::ranges::find(call.ranks, rank) != call.ranks.end();
 }
 
-// A rank that makes a group, and waits in the store for the group's members.
+// A rank that makes a group. It waits until all members of the group have joined, in the store.
 struct Maker {
   int rank = 0;
   GroupCall call;
   std::size_t waiting = 0;  // index of a maker that waits for this one
 };
 
+// True if the member at `place` of the group has joined it.
 bool has_come(Store& store, const GroupCall& call, std::size_t place) {
   return store.add(use_key(call.name, place), 0) >= call.use;
 }
@@ -52,14 +53,17 @@ std::vector<Maker> chain_to(const std::vector<Maker>& found, std::size_t last) {
   return chain;
 }
 
-// The shortest cycle of ranks that make different groups. The first is `rank`, which makes `mine`.
-// Each rank waits for the next, and the last for `rank`. Empty: there is no cycle.
+// Finds ranks that wait for each other for ever, since each makes another group. The result begins
+// with `rank`, which makes the group `mine`. Each rank waits for the next one, and the last one for
+// `rank`. It is the shortest such cycle. Empty: there is none.
+//
+// This is a search in breadth, from `rank` over the ranks that a rank waits for.
 std::vector<Maker> find_cycle(Store& store, int rank, const GroupCall& mine, Deadline until) {
   std::vector<Maker> found = {{rank, mine}};
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Maker maker = found[i];
-    // A rank that has published a group waits for that group. If it has not joined this one
-    // by now, it cannot join while it waits there.
+    // A member that makes a group has published it, and waits until that group is complete. If it
+    // makes another group than this maker and has not joined this one, this maker waits for it.
     std::vector<std::shared_ptr<const Store::Answer>> groups;
     for (const int peer : maker.call.ranks) groups.push_back(store.ask(group_key(peer)));
     if (!wait_for_answers(store, groups, until)) return {};
@@ -79,27 +83,29 @@ std::vector<Maker> find_cycle(Store& store, int rank, const GroupCall& mine, Dea
 
 Error different_groups(const std::vector<Maker>& cycle) {
   constexpr std::size_t kNamed = 8;
-  std::string text = fmt::format("rank {} makes a group of {}", cycle.front().rank,
-                                 name_ranks(cycle.front().call.ranks));
-  for (std::size_t i = 1; i < std::min(cycle.size(), kNamed); ++i)
-    text += fmt::format(", rank {} one of {}", cycle[i].rank, name_ranks(cycle[i].call.ranks));
-  if (cycle.size() > kNamed) text += fmt::format(", ... ({} groups)", cycle.size());
-  if (cycle.size() > 2) text += ", and each waits for the next one";
+  std::string text;
+  for (std::size_t i = 0; i < std::min(cycle.size(), kNamed); ++i) {
+    text += fmt::format("rank {} makes a group of {} and waits for rank {}; ", cycle[i].rank,
+                        name_ranks(cycle[i].call.ranks), cycle[(i + 1) % cycle.size()].rank);
+  }
+  if (cycle.size() > kNamed) text += fmt::format("... ({} ranks); ", cycle.size());
   return {ErrorCode::kMismatch, cycle[1].rank,
           text +
-              ": list the same ranks in the same order on all of them, and make groups in the "
-              "same order"};
+              "every member must list the same ranks in the same order, and all ranks must make "
+              "their groups in the same order"};
 }
 
 Error group_beside_collective(int group_rank, const GroupCall& group, int rank,
                               const CallHeader& header, int peer) {
   return {ErrorCode::kMismatch, peer,
-          fmt::format("rank {} makes a group of {}, rank {} called {} before it: call the same in "
-                      "the same order on all ranks (split() begins with an all_gather)",
+          fmt::format("rank {} makes a group of {}, but rank {} called {} instead; every rank must "
+                      "make groups and issue operations in the same order (split() begins with an "
+                      "all_gather)",
                       group_rank, name_ranks(group.ranks), rank, describe(header))};
 }
 
-// A collective that a peer waits in, and that comes no earlier than `next`.
+// The collective in which a peer waits, from what it has `said` in the store. Empty: it waits in
+// none, or in one that was issued before number `next`.
 std::optional<CallHeader> late_call(std::string_view said, std::uint32_t next) {
   CallHeader header;
   if (said.size() < sizeof(header)) return std::nullopt;

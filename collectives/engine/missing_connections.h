@@ -28,9 +28,13 @@ std::string missing_connections_of(std::span<Channel* const> channels);
 // break, and is short, as a file store keeps 4 KiB of a failure. Empty: no connection is missing.
 std::string missing_connections_table(std::span<const std::string> rows);
 
-// Collects the table for `failure`, which `rank` reports. Empty too if `failure` already has the
-// table's only row, or has another cause. Waits for the store until wait_graph_deadline(). After a
-// refused connection, which is noticed early, waits up to a second for other ranks to publish.
+// Collects the rows of all ranks for the text of `failure`, which this `rank` reports. `channels`
+// are this rank's. Returns the table, or "" if it would add nothing: no connection is missing, the
+// text of `failure` already has the only row, or the failure has another cause than a connection.
+//
+// Blocks while it asks the store: until wait_graph_deadline() at most. A refused connection fails
+// within a second or two, before other ranks have published their rows. Then this function waits
+// for these rows, for a second at most.
 std::string find_missing_connections(Store& store, int rank, std::span<Channel* const> channels,
                                      const Error& failure);
 

@@ -86,8 +86,10 @@ class Listener {
   std::chrono::milliseconds on_its_way() const { return settings_.on_its_way; }
   int rank() const { return rank_; }
 
-  // For messages: the known reason why the connection to `peer` is not made yet; else empty. If
-  // descriptors run out, no accepted connection tells which peer it is from: all get that reason.
+  // Why `peer` is not connected yet, for error messages: such as "no tcp connection to rank 2 was
+  // made, at 10.9.0.3:4000 (Connection refused)". Empty if the reason is not known. If this process
+  // has no descriptor left, it cannot accept a connection, and does not know which peer opened it.
+  // Then the reason is the missing descriptor, for each peer.
   std::string why_unconnected(int peer) const;
 
   // Stops listening and connecting.

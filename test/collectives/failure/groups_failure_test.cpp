@@ -184,7 +184,7 @@ TEST_CASE("a split against a duplicate fails before the deadline, and both ranks
   const Making split = [](Communicator& world) { world.split(0); };
   const Making duplicate = [](Communicator& world) { world.duplicate(); };
   require_named({split, duplicate}, {0, 1},
-                "makes a group of ranks 0, 1, rank 0 called all_gather #0");
+                "makes a group of ranks 0, 1, but rank 0 called all_gather #0");
 }
 
 TEST_CASE("subsets that differ between ranks fail before the deadline, and both ranks are named") {
@@ -198,11 +198,11 @@ TEST_CASE("subsets that differ between ranks fail before the deadline, and both 
 TEST_CASE(
     "groups that wait for each other in a cycle fail before the deadline, and name all ranks") {
   require_named({subset_of({0, 1}), subset_of({1, 2}), subset_of({2, 0})}, {0, 1, 2},
-                "each waits for the next one");
+                "rank 2 makes a group of ranks 2, 0 and waits for rank 0; ");
   // Rank 4 waits for a rank of the cycle, and rank 5 takes no part.
   require_named({subset_of({0, 1}), subset_of({1, 2}), subset_of({2, 3}), subset_of({3, 0}),
                  subset_of({4, 0}), [](Communicator&) {}},
-                {0, 1, 2, 3}, "each waits for the next one");
+                {0, 1, 2, 3}, "rank 3 makes a group of ranks 3, 0 and waits for rank 0; ");
 }
 
 TEST_CASE("a rank may be late for a group, and make another one before") {
