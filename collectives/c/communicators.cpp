@@ -45,7 +45,7 @@ CommunicatorOptions options_of(const kolo_options* given) {
   options.host_id = text_of(fields.host_id);
   options.progress_thread = fields.progress_thread != 0;
   if (fields.reproducibility < KOLO_FAST || fields.reproducibility > KOLO_INVARIANT)
-    refuse("kolo_options.reproducibility is not a kolo_reproducibility");
+    refuse_number(fields.reproducibility, "kolo_reproducibility, such as KOLO_ORDERED");
   options.reproducibility = static_cast<Reproducibility>(fields.reproducibility);
   options.tuning = text_of(fields.tuning);
   options.profile = fields.profile != 0;
@@ -60,6 +60,17 @@ CommunicatorOptions options_of(const kolo_options* given) {
     refuse("kolo_options has one of allocate and deallocate: give both, or none");
   if (fields.allocate != nullptr) options.memory = std::make_shared<CallerMemory>(fields);
   return options;
+}
+
+// The error code of a result that kolo_abort_for() takes.
+ErrorCode code_of(kolo_result result) {
+  if (result == KOLO_ERROR_OUT_OF_MEMORY) return ErrorCode::kOutOfMemory;
+  if (result < KOLO_ERROR_PEER_LOST || result > KOLO_ERROR_SYSTEM) {
+    refuse(
+        "kolo_abort_for: the result is not one of KOLO_ERROR_PEER_LOST to KOLO_ERROR_SYSTEM, or "
+        "KOLO_ERROR_OUT_OF_MEMORY");
+  }
+  return static_cast<ErrorCode>(result - KOLO_ERROR_PEER_LOST);
 }
 
 kolo::Error gather_failed(int rank, int status) {
@@ -180,12 +191,8 @@ kolo_result kolo_abort(kolo_communicator* communicator, const char* reason) {
 
 kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, int peer,
                            const char* reason) {
-  return counted(communicator, [&] {
-    if (result < KOLO_ERROR_PEER_LOST || result > KOLO_ERROR_SYSTEM)
-      refuse("kolo_abort_for: the result is not one of KOLO_ERROR_PEER_LOST to KOLO_ERROR_SYSTEM");
-    const auto code = static_cast<kolo::ErrorCode>(result - KOLO_ERROR_PEER_LOST);
-    held(communicator).abort(code, peer, text_of(reason));
-  });
+  return counted(communicator,
+                 [&] { held(communicator).abort(code_of(result), peer, text_of(reason)); });
 }
 
 kolo_result kolo_check(kolo_communicator* communicator) {

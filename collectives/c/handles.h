@@ -95,13 +95,19 @@ void end(T* handle) {
 
 [[noreturn]] inline void refuse(const std::string& text) { throw std::invalid_argument(text); }
 
+// For a number that is not in a caller's enum: "77 is not a kolo_type, such as KOLO_FLOAT32".
+[[noreturn]] inline void refuse_number(int given, const char* expected) {
+  refuse(std::to_string(given) + " is not a " + expected);
+}
+
 // Copy of a caller's struct. Fields that the caller's version lacks are 0.
 template <typename Struct>
 Struct fields_of(const Struct* given, const char* name) {
   Struct fields{};
   if (given == nullptr) return fields;
   if (given->size < sizeof(std::size_t) || given->size % sizeof(std::size_t) != 0) {
-    refuse(std::string(name) + ".size is not set: begin with `" + name + " x = {sizeof x};`");
+    refuse(std::string(name) + ".size is not set: begin with `" + name +
+           " x = {.size = sizeof x};`");
   }
   std::memcpy(static_cast<void*>(&fields), given, std::min(given->size, sizeof(Struct)));
   return fields;

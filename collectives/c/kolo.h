@@ -36,7 +36,7 @@
  * Versions. A struct that a caller fills in begins with its `size` in bytes. Later versions add
  * fields at the end only, and read missing fields as 0. Set `size`, and all other fields to 0:
  *
- *     kolo_call call = {sizeof call};
+ *     kolo_call call = {.size = sizeof call};
  *     call.algorithm = "ring";
  */
 #pragma once
@@ -86,7 +86,7 @@ typedef struct kolo_failure {
 typedef struct kolo_communicator kolo_communicator;
 
 /* The last failure of this communicator or of its work handles, in any thread. With null: the last
- * failure of any function in this thread. `text` is valid until this thread calls
+ * failure of any function that this thread called. `text` is valid until this thread calls
  * kolo_last_failure() again. */
 KOLO_C_API kolo_failure kolo_last_failure(const kolo_communicator* communicator);
 
@@ -164,17 +164,18 @@ typedef struct kolo_options {
   int progress_thread;   /* start a thread that drives asynchronous operations */
   kolo_reproducibility reproducibility; /* the same on every rank */
   const char* tuning;                   /* file with measured choices; only rank 0 reads it */
-  int profile;                          /* collect the rows of kolo_get_step_profile() */
+  int profile;                          /* measure steps, for kolo_get_step_profile() */
   const char* timeline;                 /* "FILE.json": steps are written to FILE.RANK.json */
   /* Receives warnings and errors that no function returns, such as an unknown setting or a failed
    * write of the timeline. Called from threads that use the communicator; must not call functions
    * of kolo. Null: standard error. */
   void (*log)(void* context, const char* line);
   void* log_context; /* must outlive the communicator and its groups */
-  /* Memory for partial results: segments that an operation reduces outside of the caller's buffers.
-   * Returns null if there is none: the operation then fails with KOLO_ERROR_OUT_OF_MEMORY.
-   * `alignment` is a power of 2. Called from threads that make progress. Buffers that other
-   * processes map do not come from it. Null: the C++ library's. Give both functions or none. */
+  /* The caller's allocator, for memory in which an operation keeps partial results. kolo's other
+   * memory does not come from it, such as buffers that other processes map. `allocate` returns null
+   * if it has no memory: then the operation fails with KOLO_ERROR_OUT_OF_MEMORY. `alignment` is a
+   * power of 2. Threads that make progress call both functions. Set both, or none: then C++'s
+   * operator new is used. */
   void* (*allocate)(void* context, size_t bytes, size_t alignment);
   void (*deallocate)(void* context, void* memory, size_t bytes, size_t alignment);
   void* memory_context; /* must outlive the communicator and its groups */
@@ -239,6 +240,7 @@ KOLO_C_API kolo_result kolo_duplicate(kolo_communicator* communicator, kolo_comm
 KOLO_C_API kolo_result kolo_subset(kolo_communicator* communicator, const int* ranks, int count,
                                    kolo_communicator** made);
 
+/* This rank's number, from 0, and the number of ranks. -1 if the communicator is null. */
 KOLO_C_API int kolo_rank(const kolo_communicator* communicator);
 KOLO_C_API int kolo_size(const kolo_communicator* communicator);
 
@@ -288,7 +290,7 @@ KOLO_C_API kolo_result kolo_scan(kolo_communicator* communicator, const void* in
 KOLO_C_API kolo_result kolo_exclusive_scan(kolo_communicator* communicator, const void* in,
                                            void* out, size_t count, kolo_type type, kolo_op op,
                                            const kolo_call* call, kolo_work** work);
-/* Done once every rank has called it. */
+/* Waits until every rank has called it. */
 KOLO_C_API kolo_result kolo_barrier(kolo_communicator* communicator, const kolo_call* call,
                                     kolo_work** work);
 
@@ -297,16 +299,20 @@ KOLO_C_API kolo_result kolo_barrier(kolo_communicator* communicator, const kolo_
  * `counts` has an entry for each rank, and is copied. Gather and scatter need `counts` and `all` at
  * the root only. In these two, every rank passes the length of its own share as `share_count`. */
 
+/* As kolo_reduce_scatter(); `all` has the sum of all counts as its length. */
 KOLO_C_API kolo_result kolo_reduce_scatter_v(kolo_communicator* communicator, const void* all,
                                              void* share, const size_t* counts, kolo_type type,
                                              kolo_op op, const kolo_call* call, kolo_work** work);
+/* As kolo_all_gather(). Every rank passes the same counts, as in kolo_reduce_scatter_v(). */
 KOLO_C_API kolo_result kolo_all_gather_v(kolo_communicator* communicator, const void* share,
                                          void* all, const size_t* counts, kolo_type type,
                                          const kolo_call* call, kolo_work** work);
+/* As kolo_gather(); a share whose length differs from its count is KOLO_ERROR_MISMATCH. */
 KOLO_C_API kolo_result kolo_gather_v(kolo_communicator* communicator, const void* share,
                                      size_t share_count, void* all, const size_t* counts,
                                      kolo_type type, int root, const kolo_call* call,
                                      kolo_work** work);
+/* As kolo_scatter(), with the same check. */
 KOLO_C_API kolo_result kolo_scatter_v(kolo_communicator* communicator, const void* all,
                                       const size_t* counts, void* share, size_t share_count,
                                       kolo_type type, int root, const kolo_call* call,
@@ -318,9 +324,12 @@ KOLO_C_API kolo_result kolo_all_to_all_v(kolo_communicator* communicator, const 
 
 /* --- messages: matched in order between two ranks; other ranks take no part --- */
 
-/* Done once `data` may be written again. */
+/* Sends a message. The operation is done once `data` may be changed: the message may still be on
+ * its way. If all ranks send before they receive, they wait for each other when messages are long:
+ * use kolo_send_receive(). */
 KOLO_C_API kolo_result kolo_send(kolo_communicator* communicator, const void* data, size_t count,
                                  kolo_type type, int to, const kolo_call* call, kolo_work** work);
+/* Receives the next message of rank `from`. Its count and type must be those of the sender. */
 KOLO_C_API kolo_result kolo_receive(kolo_communicator* communicator, void* data, size_t count,
                                     kolo_type type, int from, const kolo_call* call,
                                     kolo_work** work);
@@ -364,7 +373,8 @@ KOLO_C_API kolo_result kolo_descriptor(kolo_communicator* communicator, int* des
 
 /* Fails the job on all ranks. `reason` becomes the cause, unless the job has failed already. */
 KOLO_C_API kolo_result kolo_abort(kolo_communicator* communicator, const char* reason);
-/* The same for a failure that the caller has detected; `peer` is the rank that caused it. */
+/* The same for a failure that the caller has detected. `result` is its kind, one with a code of its
+ * own; `peer` is the rank that caused it, or KOLO_NO_PEER. */
 KOLO_C_API kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, int peer,
                                       const char* reason);
 /* KOLO_OK, or the job's failure if this rank knows of one. Waits for no peer. */
@@ -376,6 +386,7 @@ KOLO_C_API kolo_result kolo_check(kolo_communicator* communicator);
  * without a copy. Not collective. Free it with kolo_release() after the operations that use it. It
  * may outlive the communicator. */
 KOLO_C_API kolo_result kolo_allocate(kolo_communicator* communicator, size_t bytes, void** memory);
+/* Frees memory of kolo_allocate(). */
 KOLO_C_API void kolo_release(void* memory);
 
 /* First element and length of chunk `rank`, if `count` elements are cut into `size` chunks. */

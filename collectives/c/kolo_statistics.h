@@ -10,10 +10,13 @@
 extern "C" {
 #endif
 
+/* The name of the communicator in the job's store: "world", or that of a group. */
 KOLO_C_API const char* kolo_name(const kolo_communicator* communicator);
+/* The transport that connects its ranks: "shm", "tcp", "shm+tcp". */
 KOLO_C_API const char* kolo_transport_name(const kolo_communicator* communicator);
 /* Layer that moves the transport's data: libfabric's provider or UCX's transports; else empty. */
 KOLO_C_API const char* kolo_carrier(const kolo_communicator* communicator);
+/* The timeout of operations that name none. */
 KOLO_C_API int64_t kolo_timeout_ms(const kolo_communicator* communicator);
 /* Converts `rank` of this communicator to a rank of the job. They differ in groups. */
 KOLO_C_API kolo_result kolo_job_rank(const kolo_communicator* communicator, int rank,
@@ -68,6 +71,8 @@ typedef struct kolo_costs {
   double overhead_us, copy_us_per_byte, reduce_us_per_byte, switch_us;
   int cores; /* per host; 0: one per rank */
 } kolo_costs;
+/* The costs that the choice of algorithms uses: measured when the job began, or the transport's own
+ * constants (kolo_options.reproducibility). */
 KOLO_C_API kolo_result kolo_measured_costs(const kolo_communicator* communicator,
                                            kolo_costs* costs);
 
@@ -79,6 +84,7 @@ typedef struct kolo_statistics {
   uint64_t bytes_sent_to_other_hosts; /* payload and headers */
   uint64_t operations;
 } kolo_statistics;
+/* Traffic of this rank since the communicator was made. */
 KOLO_C_API kolo_result kolo_get_statistics(const kolo_communicator* communicator,
                                            kolo_statistics* statistics);
 
@@ -92,6 +98,7 @@ typedef struct kolo_peer_statistics {
   const char* transport; /* between the two ranks; empty for this rank itself */
   const char* address;   /* the peer's, as the connection uses it */
 } kolo_peer_statistics;
+/* The same with rank `peer` alone. */
 KOLO_C_API kolo_result kolo_get_peer_statistics(const kolo_communicator* communicator, int peer,
                                                 kolo_peer_statistics* statistics);
 
@@ -102,6 +109,8 @@ typedef struct kolo_step_profile {
   uint64_t bytes;
   double worked_us, waited_us;
 } kolo_step_profile;
+/* Writes at most `room` rows, one for each kind of step that has occurred; *count is the number of
+ * kinds. */
 KOLO_C_API kolo_result kolo_get_step_profile(const kolo_communicator* communicator,
                                              kolo_step_profile* rows, size_t room, size_t* count);
 

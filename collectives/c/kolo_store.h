@@ -29,7 +29,9 @@ KOLO_C_API kolo_result kolo_store_connect(const char* host, uint16_t port, int64
 typedef struct kolo_store_server kolo_store_server;
 KOLO_C_API kolo_result kolo_serve_store(const char* host, uint16_t port, int size,
                                         kolo_store_server** made);
+/* The port on which it listens, for kolo_store_connect(). */
 KOLO_C_API uint16_t kolo_store_server_port(const kolo_store_server* server);
+/* Ends the server, after the ranks have left or 5 s have passed. */
 KOLO_C_API void kolo_store_server_free(kolo_store_server* server);
 
 /* Key-value store of the caller, such as torch.distributed's Store or etcd. Keys are printable
@@ -63,6 +65,7 @@ typedef struct kolo_store_functions {
 KOLO_C_API kolo_result kolo_store_from_functions(const kolo_store_functions* functions,
                                                  kolo_job_store** made);
 
+/* Frees the handle. Communicators that use the store keep it alive. */
 KOLO_C_API void kolo_store_free(kolo_job_store* store);
 
 #ifdef __cplusplus

@@ -70,7 +70,7 @@ std::optional<UserReduceOp> user_op(kolo_op op, const kolo_call* call) {
 
 Reduction reduction(kolo_op op, const std::optional<UserReduceOp>& user) {
   if (user) return *user;
-  if (op < KOLO_SUM || op > KOLO_SCALED_SUM) refuse("the operation is not a kolo_op");
+  if (op < KOLO_SUM || op > KOLO_SCALED_SUM) refuse_number(op, "kolo_op, such as KOLO_SUM");
   return static_cast<ReduceOp>(op);
 }
 
@@ -80,7 +80,8 @@ Elements::Elements(kolo_type given, const std::optional<UserReduceOp>& user) {
     user_bytes = static_cast<std::uint32_t>(user->element_bytes);
     return;
   }
-  if (given < KOLO_FLOAT32 || given > KOLO_UINT64) refuse("the type is not a kolo_type");
+  if (given < KOLO_FLOAT32 || given > KOLO_UINT64)
+    refuse_number(given, "kolo_type, such as KOLO_FLOAT32");
   type = static_cast<ElementType>(given);
 }
 

@@ -20,7 +20,7 @@ const char* text_or_empty(const kolo_communicator* communicator, std::string& te
 
 Collective collective_of(kolo_collective given) {
   if (given < KOLO_COLLECTIVE_ALL_REDUCE || given > KOLO_COLLECTIVE_MESSAGE)
-    refuse("the collective is not a kolo_collective");
+    refuse_number(given, "kolo_collective, such as KOLO_COLLECTIVE_ALL_REDUCE");
   return static_cast<Collective>(given);
 }
 
