@@ -240,7 +240,7 @@ KOLO_C_API kolo_result kolo_duplicate(kolo_communicator* communicator, kolo_comm
 KOLO_C_API kolo_result kolo_subset(kolo_communicator* communicator, const int* ranks, int count,
                                    kolo_communicator** made);
 
-/* This rank's number, from 0, and the number of ranks. -1 if the communicator is null. */
+/* This rank's number, from 0, and the number of ranks. -1 and 0 if the communicator is null. */
 KOLO_C_API int kolo_rank(const kolo_communicator* communicator);
 KOLO_C_API int kolo_size(const kolo_communicator* communicator);
 
@@ -374,7 +374,7 @@ KOLO_C_API kolo_result kolo_descriptor(kolo_communicator* communicator, int* des
 /* Fails the job on all ranks. `reason` becomes the cause, unless the job has failed already. */
 KOLO_C_API kolo_result kolo_abort(kolo_communicator* communicator, const char* reason);
 /* The same for a failure that the caller has detected. `result` is its kind, one with a code of its
- * own; `peer` is the rank that caused it, or KOLO_NO_PEER. */
+ * own. `peer` is the rank of this communicator that caused it, or KOLO_NO_PEER. */
 KOLO_C_API kolo_result kolo_abort_for(kolo_communicator* communicator, kolo_result result, int peer,
                                       const char* reason);
 /* KOLO_OK, or the job's failure if this rank knows of one. Waits for no peer. */

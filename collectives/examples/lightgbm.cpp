@@ -3,7 +3,7 @@
 //   kolo_lightgbm_use(world);  // of kolo_create_from_environment(), for example
 //   LGBM_NetworkInitWithFunctions(kolo_size(world), kolo_rank(world), kolo_lightgbm_reduce_scatter,
 //                                 kolo_lightgbm_all_gather);
-//   ... make the data set, train with num_machines=SIZE and tree_learner=data, voting or feature
+//   ... make the data set, train with num_machines=SIZE and tree_learner=data or voting
 //   LGBM_NetworkFree();
 //
 // Built by `c++ -std=c++20 -O2 -shared -fPIC lightgbm.cpp $(pkg-config --cflags --libs kolo)`.

@@ -72,9 +72,14 @@ foreach(header kolo.h kolo_servers.h kolo_statistics.h kolo_store.h)
   endforeach()
 endforeach()
 
-# Through ctypes. A sanitizer would have to be loaded before Python.
+# Through ctypes, also with two copies of the library. A sanitizer would have to be loaded before Python.
 if(NOT flags MATCHES sanitize)
   two_ranks(python3 ${program}/sum.py ${library})
   expect("the sums are .3.0, 3.0, 3.0.")
   expect("a wrong type: 8 77 is not a kolo_type, such as KOLO_FLOAT32")
+  file(MAKE_DIRECTORY ${directory}/copies)
+  run("two copies" python3 ${program}/two_copies.py ${library} ${directory}/copies)
+  foreach(transport shm tcp)
+    expect("two copies over ${transport}: the sums are .3.0, 3.0.")
+  endforeach()
 endif()
