@@ -1,10 +1,10 @@
 /* C interface of kolo: the collectives and messages of one rank with its peers. C99 and C++.
  *
  *     kolo_communicator* world;
- *     if (kolo_create_from_environment(NULL, &world) != KOLO_OK) {
- *       puts(kolo_last_failure(NULL).text);
- *     }
- *     kolo_all_reduce(world, data, data, count, KOLO_FLOAT32, KOLO_SUM, NULL, NULL);
+ *     kolo_result result = kolo_create_from_environment(NULL, &world);
+ *     if (result == KOLO_OK)
+ *       result = kolo_all_reduce(world, data, data, count, KOLO_FLOAT32, KOLO_SUM, NULL, NULL);
+ *     if (result != KOLO_OK) puts(kolo_last_failure(NULL).text);
  *     kolo_free(world);
  *
  * The functions are those of kolo::Communicator (collectives/communicator.h), which describes

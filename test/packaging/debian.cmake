@@ -38,3 +38,7 @@ if(NOT output MATCHES "the sum of 2 ranks is 3")
 endif()
 file(SIZE ${library} bytes)
 message("libkolo.so: ${bytes} bytes")
+if(bytes GREATER 2097152)
+  message(FATAL_ERROR "libkolo.so has ${bytes} bytes without symbols, more than 2 MiB: add sources that do not run in operations "
+                      "to kolo_for_size (collectives/c/CMakeLists.txt)")
+endif()
