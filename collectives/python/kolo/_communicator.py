@@ -195,6 +195,14 @@ class Communicator(Collectives):
         """Advances operations in flight without blocking; True if any is still in flight."""
         return self._native.progress()
 
+    def fileno(self) -> int:
+        """A descriptor for an event loop: readable when progress() has work to do, or the job has failed.
+
+        So select.select([world], [], []) and asyncio's add_reader(world, world.progress) work. Do not read from it or
+        close it. ValueError with progress_thread=True.
+        """
+        return self._native.descriptor()
+
     def abort(self, reason: str) -> None:
         """Ends the job on all ranks, with `reason` as the first cause unless there is one. From any thread."""
         self._native.abort(reason)

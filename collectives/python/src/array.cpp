@@ -85,8 +85,8 @@ std::string name_of_type(nb::handle object) {
 }
 
 constexpr const char* kNotContiguous =
-    "the array is not contiguous (in C order); pass numpy.ascontiguousarray(x) or x.contiguous()";
-constexpr const char* kReadOnly = "the array is read-only, but the call writes it";
+    "it is not contiguous (in C order); pass numpy.ascontiguousarray(x) or x.contiguous()";
+constexpr const char* kReadOnly = "it is read-only, but the call writes it";
 
 }  // namespace
 

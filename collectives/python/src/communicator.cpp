@@ -163,6 +163,10 @@ void bind_communicator(WorldClass& world) {
            [](const SharedWorld& self) {
              return ask(self, [](Communicator& one) { return one.progress(); });
            })
+      .def("descriptor",
+           [](const SharedWorld& self) {
+             return ask(self, [](Communicator& one) { return one.descriptor(); });
+           })
       .def("abort", abort)
       .def("failure", failure)
       .def("allocate", allocate);

@@ -59,15 +59,15 @@ class Arrays(unittest.TestCase):
         self.world.all_reduce(np.ones((3, 5))[1:2, :], out=np.empty(5))
 
     def test_arrays_with_gaps_are_refused(self):
-        words = "not contiguous.*ascontiguousarray"
+        words = "the array: it is not contiguous.*ascontiguousarray"
         self.refuses(ValueError, words, self.world.all_reduce, np.ones((4, 4))[:, 1])
         self.refuses(ValueError, words, self.world.all_reduce, np.ones((4, 4)).T)
 
     def test_memory_that_is_read_only_is_no_output(self):
         fixed = np.ones(3)
         fixed.flags.writeable = False
-        self.refuses(ValueError, "the array: the array is read-only", self.world.all_reduce, fixed)
-        self.refuses(ValueError, "the output: the array is read-only", self.world.all_reduce, np.ones(3), out=b"12345678")
+        self.refuses(ValueError, "the array: it is read-only", self.world.all_reduce, fixed)
+        self.refuses(ValueError, "the output: it is read-only", self.world.all_reduce, np.ones(3), out=b"12345678")
         np.testing.assert_array_equal(self.world.all_reduce(fixed, out=np.empty(3)), fixed)
 
     def test_other_objects_are_refused(self):

@@ -2,6 +2,7 @@
 """Works, callbacks and failures of the Python package, with ranks as threads."""
 
 import gc
+import select
 import sys
 import threading
 import unittest
@@ -33,6 +34,18 @@ class Works(unittest.TestCase):
                 np.testing.assert_array_equal(work.wait(), expected)
             root = [world.reduce_async(mine.copy()), world.gather_async(mine), world.gather_v_async(mine, counts)]
             self.assertEqual([work.wait() is None for work in root], [world.rank == 1] * 3)
+
+        run_ranks(2, body)
+
+    def test_an_event_loop_drives_an_operation_by_the_descriptor(self):
+        def body(world):
+            work = world.all_reduce_async(np.full(1 << 18, world.rank + 1.0))
+            while not work.test():
+                self.assertEqual(select.select([world], [], [], 20)[0], [world])
+                world.progress()
+            np.testing.assert_array_equal(work.wait()[:2], [3, 3])
+            self.assertEqual(world.fileno(), world.fileno())
+            world.barrier()
 
         run_ranks(2, body)
 
