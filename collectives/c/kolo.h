@@ -72,7 +72,7 @@ typedef enum kolo_result {
   KOLO_ERROR_INVALID_ARGUMENT = 8, /* a wrong argument here; nothing was sent */
   KOLO_ERROR_OUT_OF_MEMORY = 9,    /* here, or on rank `peer` during an operation */
   KOLO_ERROR_OTHER = 10,           /* a failure without a code of its own */
-  KOLO_RESULT_RANGE = 0x7fffffff   /* gives the enum the range of int; here and below */
+  KOLO_RESULT_RANGE = 0x7fffffff   /* no result; makes the enum as wide as int, here and below */
 } kolo_result;
 
 #define KOLO_NO_PEER (-1)

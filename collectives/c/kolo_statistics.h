@@ -54,8 +54,8 @@ typedef struct kolo_prediction {
 } kolo_prediction;
 
 /* Predicts the candidates for a call with `bytes` of data that names no algorithm. Writes at most
- * `room` predictions; *count is the number of candidates. Refuses lengths and operations that the
- * call refuses. */
+ * `room` predictions; *count is the number of candidates. Returns KOLO_ERROR_INVALID_ARGUMENT for
+ * lengths and operations that the collective itself does not accept. */
 KOLO_C_API kolo_result kolo_predict(const kolo_communicator* communicator,
                                     kolo_collective collective, size_t bytes, kolo_type type,
                                     kolo_op op, kolo_prediction* predictions, size_t room,

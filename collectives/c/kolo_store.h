@@ -38,7 +38,7 @@ KOLO_C_API void kolo_store_server_free(kolo_store_server* server);
  * text, values any bytes, up to 1 MiB. Each function returns 0, or another value for a failure, and
  * may be called from several threads at once. Two rules must hold across all ranks:
  * - a value that set() has stored is found by every later get();
- * - add() is atomic. A counter starts at 0, and its keys are not those of set().
+ * - add() is atomic, and a counter starts at 0. kolo never uses one key for a value and a counter.
  * kolo polls with get(), so no call blocks for long. It looks for a failure of the job ten times a
  * second. Such a store cannot detect a dead rank; only the transport's connections can. */
 typedef struct kolo_store_functions {

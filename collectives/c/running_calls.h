@@ -73,7 +73,8 @@ class RunningCalls {
   std::atomic<std::uint64_t> state_ = 0;
   const std::uint64_t made_in_ = fork_generation();
 
-  // Guarded by a lock of all communicators: a handle ends while its last call holds it.
+  // Guarded by one lock for all communicators. It cannot be a part of the handle, since the last
+  // call holds it while it deletes the handle.
   kolo_communicator* left_to_last_call_ = nullptr;
   bool is_destroyed_ = false;
 };
