@@ -38,6 +38,8 @@
  *
  *     kolo_call call = {.size = sizeof call};
  *     call.algorithm = "ring";
+ *
+ * In C++ this is `kolo_call call = {}; call.size = sizeof call;`.
  */
 #pragma once
 

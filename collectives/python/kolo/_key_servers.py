@@ -93,9 +93,11 @@ class KeyClient:
         return self._native.test(key)
 
     def wait(self, key: int) -> None:
+        """Waits until the key has no request in flight. Then its arrays may be used again."""
         self._native.wait(key)
 
     def wait_all(self) -> None:
+        """Waits until no key has a request in flight."""
         self._native.wait_all()
 
     @property
@@ -108,4 +110,5 @@ class KeyClient:
         self._native.finish()
 
     def statistics(self) -> dict[str, Any]:
+        """The number of pushes and answers, and the seconds in wait(), wait_all() and finish()."""
         return self._native.statistics()
