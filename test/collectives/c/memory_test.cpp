@@ -1,4 +1,5 @@
 // The caller's memory for partial results: kolo_options.allocate and deallocate.
+#include <barrier>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -32,11 +33,12 @@ void give(void* context, void* block, size_t bytes, size_t) {
   std::free(block);
 }
 
-// Runs `body` on all ranks, each with a memory.
+// Runs `body` on all ranks, each with a memory, once all of them have a communicator: see ranks.h.
 using Body = void (*)(kolo_communicator* world, Memory& memory);
 std::vector<std::string> run_with_memories(std::vector<Memory>& memories, Body body) {
   kolo_job_store* store = nullptr;
   expect_ok(kolo_store_local(&store));
+  std::barrier all_made(kRanks);
   auto thrown = run_c_threads(kRanks, [&](int rank) {
     Memory& memory = memories[static_cast<std::size_t>(rank)];
     kolo_options options = {};
@@ -46,7 +48,9 @@ std::vector<std::string> run_with_memories(std::vector<Memory>& memories, Body b
     options.deallocate = give;
     options.memory_context = &memory;
     kolo_communicator* world = nullptr;
-    expect_ok(kolo_create(&options, rank, kRanks, store, &world), "kolo_create");
+    const kolo_result made = kolo_create(&options, rank, kRanks, store, &world);
+    all_made.arrive_and_wait();
+    expect_ok(made, "kolo_create");
     body(world, memory);
     kolo_free(world);
   });

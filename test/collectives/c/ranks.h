@@ -1,6 +1,7 @@
 // Ranks of the C interface as threads.
 #pragma once
 
+#include <barrier>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -46,17 +47,22 @@ inline std::vector<std::string> none(int size) {
   return std::vector<std::string>(static_cast<std::size_t>(size));
 }
 
-// The same with a communicator for each rank, which meets over a store of this process.
+// The same with a communicator for each rank, which meets over a store of this process. A body
+// starts once all ranks have a communicator. Else the failure of a fast rank could end
+// kolo_create() of a slow one.
 using CBody = std::function<void(kolo_communicator* world)>;
 inline std::vector<std::string> run_c_ranks(int size, const char* transport, const CBody& body) {
   kolo_job_store* store = nullptr;
   expect_ok(kolo_store_local(&store));
+  std::barrier all_made(size);
   auto thrown = run_c_threads(size, [&](int rank) {
     kolo_options options = {};
     options.size = sizeof options;
     options.transport = transport;
     kolo_communicator* world = nullptr;
-    expect_ok(kolo_create(&options, rank, size, store, &world), "kolo_create");
+    const kolo_result made = kolo_create(&options, rank, size, store, &world);
+    all_made.arrive_and_wait();
+    expect_ok(made, "kolo_create");
     try {
       body(world);
     } catch (const std::exception& error) {
