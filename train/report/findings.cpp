@@ -163,6 +163,88 @@ std::string finding_on_forward(const Report& report) {
       slow->servers > 0 ? ", or its dedicated servers used the workers' cores" : "");
 }
 
+// The worker of a run for which all others waited, and for how long: 0 if there is none.
+struct Wait {
+  const RunRecord* run = nullptr;
+  const RankRecord* rank = nullptr;
+  double seconds = 0;  // of an iteration
+
+  double share() const { return seconds > 0 ? seconds / rank->step_seconds : 0; }
+};
+
+double exposed_of(const RankRecord& rank) {
+  return rank.parts[static_cast<std::size_t>(Part::exposed)];
+}
+
+// Every other worker computed for less time, and communicated for more, as it waited. The least of
+// these differences is the time for which all waited. Two equally slow workers give 0.
+Wait longest_wait(const RunRecord& run) {
+  Wait longest{&run};
+  for (const RankRecord& slow : run.ranks) {
+    double seconds = INFINITY;
+    for (const RankRecord& other : run.ranks) {
+      if (!slow.is_worker || !other.is_worker || other.rank == slow.rank) continue;
+      const double computed =
+          slow.step_seconds - exposed_of(slow) - (other.step_seconds - exposed_of(other));
+      seconds = std::min({seconds, computed, exposed_of(other) - exposed_of(slow)});
+    }
+    if (seconds < INFINITY && seconds > longest.seconds) {
+      longest.rank = &slow;
+      longest.seconds = seconds;
+    }
+  }
+  return longest;
+}
+
+// "ring: rank 2, whose backward took 31.0 ms, theirs 20.2 ms". Names the part of an iteration with
+// the largest difference from the mean of the other workers.
+std::string wait_text(const Wait& wait, const std::string& name) {
+  std::size_t part = 0;
+  double largest = -INFINITY, theirs = 0;
+  for (std::size_t i = 0; i < kPartNames.size(); ++i) {
+    if (i == static_cast<std::size_t>(Part::exposed)) continue;
+    double sum = 0;
+    for (const RankRecord& other : wait.run->ranks)
+      sum += other.is_worker && other.rank != wait.rank->rank ? other.parts[i] : 0;
+    const double mean = sum / (wait.run->workers - 1);
+    if (wait.rank->parts[i] - mean <= largest) continue;
+    largest = wait.rank->parts[i] - mean;
+    theirs = mean;
+    part = i;
+  }
+  return fmt::format("{}: rank {}, whose {} took {:.1f} ms, theirs {:.1f} ms", name,
+                     wait.rank->rank, kPartNames[part], 1e3 * wait.rank->parts[part], 1e3 * theirs);
+}
+
+// Warns of a worker for which all others waited; otherwise empty. For each arm, names the seed with
+// the longest wait. In arms whose workers do not wait for each other in every iteration, a slow
+// worker costs the others no time of each iteration, so they have no such warning.
+std::string finding_on_waiting(const Report& report) {
+  constexpr double kShort =
+      0.1;                    // of an iteration; seen with equal work on two busy cores: below 0.07
+  std::vector<Wait> longest;  // of each arm
+  for (const RunRecord& run : report.runs) {
+    if (!run.difference.empty()) continue;
+    const Wait wait = longest_wait(run);
+    if (wait.share() <= kShort) continue;
+    const auto of_arm =
+        std::ranges::find(longest, run.arm, [](const Wait& w) { return w.run->arm; });
+    if (of_arm == longest.end()) {
+      longest.push_back(wait);
+    } else if (wait.share() > of_arm->share()) {
+      *of_arm = wait;
+    }
+  }
+  if (longest.empty()) return "";
+  std::vector<std::string> texts;
+  for (const Wait& wait : longest) texts.push_back(wait_text(wait, name_of(*wait.run, report)));
+  return fmt::format(
+      "WARNING: all other workers waited for one, for more than {:.0f} % of an iteration ({}). "
+      "Look "
+      "on its host for other programs, fewer cores or slower data.",
+      100 * kShort, fmt::join(texts, "; "));
+}
+
 // Warns by name of arms with more processes than cores; otherwise empty.
 std::string finding_on_cores(const Report& report) {
   const auto known = report.machine.find("cores");
@@ -301,7 +383,8 @@ std::vector<std::string> findings(const Report& report) {
         fmt::format("WARNING: speeds and times come from {}, too few for a comparison.",
                     count_text(report.runs.front().counted_iterations, "counted iteration")));
   } else {
-    for (std::string sentence : {finding_on_times(report), finding_on_forward(report)}) {
+    for (std::string sentence :
+         {finding_on_times(report), finding_on_forward(report), finding_on_waiting(report)}) {
       if (!sentence.empty()) sentences.push_back(std::move(sentence));
     }
   }

@@ -11,56 +11,17 @@
 #include <sstream>
 
 #include "test/support/catch.h"
+#include "test/train/report/made_up_report.h"
 #include "train/experiment/comparability.h"
 #include "train/experiment/progress_bar.h"
 #include "train/loop/metrics.h"
-#include "train/report/findings.h"
 #include "train/report/table.h"
 
 namespace {
 
 using namespace kolo::train;
-
-RunRecord made_up_run(const std::string& arm, std::uint64_t seed, int servers) {
-  RunRecord run;
-  run.arm = arm;
-  run.seed = seed;
-  run.formula = "so much";
-  run.terms = {{"model", "small"},
-               {"learning rate", "0.1"},
-               {"batch", "64"},
-               {"compute", "x"},
-               {"transport", "y"}};
-  run.workers = 2;
-  run.servers = servers;
-  run.counted_iterations = 2;
-  run.step_seconds = {0.5, 0.2, 0.3};
-  run.step_losses = {3, 2, 1};
-  run.epochs = {{1, 3, 2.0, 0.3, true, 1.5, 0.5, {}, 1.0, 0.1}};
-  for (int rank = 0; rank < 2 + servers; ++rank) {
-    RankRecord record;
-    record.rank = rank;
-    record.is_worker = rank < 2;
-    record.images_per_second = record.is_worker ? 80 : 0;
-    record.step_seconds = 0.25;
-    record.parts = {0.01, 0.06, 0.12, 0.04, 0.015, 0.005};
-    record.forward_median = record.is_worker ? 0.0503 : 0;
-    record.bytes_sent = record.formula_sent = 1 << 20;
-    record.bytes_received = record.formula_received = 1 << 20;
-    run.ranks.push_back(record);
-  }
-  run.final_hash = "0123456789abcdef";
-  run.replica_checks = 4;
-  return run;
-}
-
-Report made_up_report() {
-  Report report;
-  report.command = "kolo-train compare";
-  report.machine = {{"cores", "4"}};
-  report.runs = {made_up_run("ring", 1, 0), made_up_run("ps", 1, 1)};
-  return report;
-}
+using kolo::test::made_up_report;
+using kolo::test::made_up_run;
 
 std::string text_of(const std::filesystem::path& path) {
   std::ostringstream text;
@@ -114,63 +75,6 @@ TEST_CASE("an arm whose servers apply no gradients one by one has no staleness")
   REQUIRE(words.size() >= 2);
   CHECK(words[words.size() - 2] == "-");
   CHECK(words.back() == "0.25");
-}
-
-TEST_CASE("a warning reports iterations with very different times") {
-  Report report = made_up_report();
-  for (RunRecord& run : report.runs) {
-    run.step_seconds.assign(31, 0.2);
-    run.counted_iterations = 30;
-  }
-  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
-  for (std::size_t i = 1; i < 10; ++i) report.runs[1].step_seconds[i] = 0.5;
-  CHECK_THAT(report_text(report),
-             ContainsSubstring("WARNING: the iterations of ps took from 200 to 500 ms"));
-  CHECK_THAT(report_text(report), !ContainsSubstring("iterations of ring took"));
-}
-
-TEST_CASE("one warning names all arms and seeds with very different times") {
-  Report report;
-  for (const std::uint64_t seed : {1, 2}) {
-    for (const char* arm : {"ring", "ps", "ps:everywhere"}) {
-      RunRecord run = made_up_run(arm, seed, 0);
-      run.step_seconds.assign(31, 0.2);
-      run.counted_iterations = 30;
-      const std::string name = arm;
-      const double slow = name == "ps:everywhere" ? 0.2 : (seed == 2 && name == "ps" ? 0.6 : 0.5);
-      for (std::size_t i = 1; i < 10; ++i) run.step_seconds[i] = slow;
-      report.runs.push_back(run);
-    }
-  }
-  std::string warning;
-  for (const std::string& sentence : findings(report)) {
-    if (!sentence.starts_with("WARNING: the iterations")) continue;
-    CHECK(warning.empty());
-    warning = sentence;
-  }
-  CHECK_THAT(warning, ContainsSubstring("iterations of ring, seed 1, took from 200 to 500 ms; of "
-                                        "ps, seed 2, from 200 to 600 ms (10th"));
-  CHECK_THAT(warning, !ContainsSubstring("everywhere"));
-}
-
-TEST_CASE("a warning reports a machine that was slower in one run, with both times of forward") {
-  Report report = made_up_report();
-  for (RunRecord& run : report.runs) {
-    run.step_seconds.assign(31, 0.2);
-    run.counted_iterations = 30;
-  }
-  for (RankRecord& rank : report.runs[0].ranks) rank.forward_median *= 1.14;
-  CHECK_THAT(report_text(report), !ContainsSubstring("WARNING"));
-  for (RankRecord& rank : report.runs[0].ranks) rank.forward_median *= 1.02;
-  const std::string warning =
-      "WARNING: the machine was not equally fast for all runs: forward, the same work in each, "
-      "took 50.3 ms in ps and 58.5 ms in ring (medians); repeat the runs";
-  CHECK_THAT(report_text(report), ContainsSubstring(warning) && ContainsSubstring("take turns"));
-  CHECK_THAT(report_markdown(report), ContainsSubstring(warning));
-  for (RankRecord& rank : report.runs[1].ranks) rank.forward_median *= 2;
-  report.runs[1].seed = 2;
-  CHECK_THAT(report_text(report), ContainsSubstring("58.5 ms in ring, seed 1 and 100.6 ms in ps, "
-                                                    "seed 2 (medians), or its dedicated servers"));
 }
 
 TEST_CASE("a record is unchanged after conversion to JSON and back") {
