@@ -9,13 +9,17 @@
 
 namespace kolo::tensor {
 
-Tape::Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use)
+Tape::Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use,
+           Profile* profile)
     : backend_(backend),
       parameters_(parameters),
       pool_(pool),
       mode_(mode),
       is_used_(parameters.list().size(), false),
-      before_use_(std::move(before_use)) {}
+      before_use_(std::move(before_use)),
+      profile_(mode == Mode::training ? profile : nullptr) {
+  if (profile_ != nullptr) profile_->begin_pass();
+}
 
 Value Tape::input(Tensor data) {
   auto value = std::make_shared<ValueState>();
@@ -30,8 +34,10 @@ Value Tape::make(const Shape& shape) {
   return value;
 }
 
-void Tape::record(std::unique_ptr<Node> node) {
-  if (is_recording()) nodes_.push_back(std::move(node));
+void Tape::record(std::unique_ptr<Node> node, const Operation& operation) {
+  if (!is_recording()) return;
+  if (profile_ != nullptr) profile_->end_forward(nodes_.size(), operation);
+  nodes_.push_back(std::move(node));
 }
 
 void Tape::use(ParameterId id) {
@@ -43,7 +49,7 @@ void Tape::use(ParameterId id) {
   }
   is_used_[static_cast<std::size_t>(id)] = true;
   uses_.push_back(id);
-  if (before_use_) before_use_(id);
+  call(before_use_, id);
 }
 
 void Tape::backward(const GradientHook& hook) {
@@ -51,18 +57,27 @@ void Tape::backward(const GradientHook& hook) {
     throw std::invalid_argument("backward without a training forward before it");
   }
   hook_ = &hook;
+  if (profile_ != nullptr) profile_->begin_pass();
   while (!nodes_.empty()) {
     // Remove the node from the tape first: its destruction releases the activations that only it
     // owned.
     const std::unique_ptr<Node> node = std::move(nodes_.back());
     nodes_.pop_back();
     node->backward(*this);
+    if (profile_ != nullptr) profile_->end_backward(nodes_.size());
   }
   hook_ = nullptr;
 }
 
 void Tape::finished(ParameterId id) {
-  if (hook_ != nullptr && *hook_) (*hook_)(id);
+  if (hook_ != nullptr) call(*hook_, id);
+}
+
+void Tape::call(const std::function<void(ParameterId)>& hook, ParameterId id) {
+  if (!hook) return;
+  if (profile_ != nullptr) profile_->pause();
+  hook(id);
+  if (profile_ != nullptr) profile_->resume();
 }
 
 Tensor Tape::take_gradient(ValueState& value) {

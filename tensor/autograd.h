@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "tensor/arena.h"
+#include "tensor/profile.h"
 #include "tensor/tensor.h"
 
 namespace kolo::tensor {
@@ -63,7 +64,9 @@ using UseHook = std::function<void(ParameterId)>;
 class Tape {
  public:
   // The references are borrowed and must outlive the tape. `backend` may be null in a dry run only.
-  Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use = {});
+  // `profile`, if not null, gets the times of a pass in Mode::training.
+  Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use = {},
+       Profile* profile = nullptr);
 
   Mode mode() const { return mode_; }
   bool is_recording() const { return mode_ == Mode::training; }
@@ -76,7 +79,8 @@ class Tape {
   Value input(Tensor data);
   // A new value, to be filled by an operation; without memory in a dry run.
   Value make(const Shape& shape);
-  void record(std::unique_ptr<Node> node);
+  // Call it at the end of the operation's forward; `operation` is for the profile.
+  void record(std::unique_ptr<Node> node, const Operation& operation);
   // Registers a use of a parameter in forward, before its values are read. Calls the hook for uses.
   // A second use in one tape throws std::invalid_argument.
   void use(ParameterId id);
@@ -97,6 +101,8 @@ class Tape {
   Tensor take_gradient(ValueState& value);
 
  private:
+  void call(const std::function<void(ParameterId)>& hook, ParameterId id);
+
   Backend* backend_;
   Parameters& parameters_;
   Pool& pool_;
@@ -105,6 +111,7 @@ class Tape {
   std::vector<ParameterId> uses_;
   std::vector<bool> is_used_;
   UseHook before_use_;
+  Profile* profile_;
   std::int64_t fewest_normalised_ = std::numeric_limits<std::int64_t>::max();
   const GradientHook* hook_ = nullptr;
 };

@@ -57,7 +57,7 @@ Outcome Network::forward(const Batch& batch, Mode mode, const UseHook& before_us
   }
   backend_->enter();
   logits_.reset();
-  tape_ = std::make_unique<Tape>(backend_.get(), parameters_, pool_, mode, before_use);
+  tape_ = std::make_unique<Tape>(backend_.get(), parameters_, pool_, mode, before_use, profile_);
   // const_cast is safe: a leaf that needs no gradient is only read.
   Value images = tape_->input(Tensor::borrow(const_cast<float*>(batch.images.data()), shape));
   logits_ = model_->forward(*tape_, std::move(images));

@@ -63,6 +63,8 @@ class Network {
   // The fewest values per channel that a normalisation has for one image; the largest integer if
   // the model normalises nothing. Training needs 2 per batch.
   std::int64_t fewest_normalised() const { return fewest_normalised_; }
+  // Adds the times of all later training passes to `profile`, which is borrowed; null: to none.
+  void set_profile(Profile* profile) { profile_ = profile; }
   // The memory of activations, for statistics.
   const Pool& pool() const { return pool_; }
 
@@ -75,6 +77,7 @@ class Network {
   std::unique_ptr<Tape> tape_;
   Value logits_;
   std::int64_t fewest_normalised_;
+  Profile* profile_ = nullptr;
 };
 
 }  // namespace kolo::tensor

@@ -151,7 +151,7 @@ Value batch_norm(Tape& tape, const Value& x, const BatchNormParameters& paramete
   node->x = x;
   node->residual = residual;
   node->y = y;
-  tape.record(std::move(node));
+  tape.record(std::move(node), {"batch_norm", parameters.weight});
   return y;
 }
 

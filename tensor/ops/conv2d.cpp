@@ -50,6 +50,13 @@ Conv2dShape checked_shape(const Shape& x, const Shape& weight, const Conv2dSetti
   return shape;
 }
 
+// Backward has as many for the weight, and again for x.
+double flops_of(const Conv2dShape& shape, bool has_dx) {
+  const auto forward = static_cast<double>(2 * shape.batch * shape.out_h() * shape.out_w() *
+                                           shape.out * shape.in * shape.kernel * shape.kernel);
+  return forward * (has_dx ? 3 : 2);
+}
+
 }  // namespace
 
 Value conv2d(Tape& tape, const Value& x, ParameterId weight, ParameterId bias,
@@ -72,7 +79,7 @@ Value conv2d(Tape& tape, const Value& x, ParameterId weight, ParameterId bias,
     node->bias = bias;
     node->x = x;
     node->y = y;
-    tape.record(std::move(node));
+    tape.record(std::move(node), {"conv2d", weight, flops_of(shape, x->needs_gradient)});
   }
   return y;
 }

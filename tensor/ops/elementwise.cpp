@@ -53,7 +53,7 @@ Value relu(Tape& tape, const Value& x) {
   tape.backend().relu_forward(x->data, y->data);
   node->x = x;
   node->y = y;
-  tape.record(std::move(node));
+  tape.record(std::move(node), {"relu"});
   return y;
 }
 
@@ -67,7 +67,7 @@ Value add(Tape& tape, const Value& a, const Value& b, bool has_relu) {
   node->b = b;
   node->y = y;
   node->has_relu = has_relu;
-  tape.record(std::move(node));
+  tape.record(std::move(node), {"add"});
   return y;
 }
 

@@ -52,7 +52,9 @@ Value linear(Tape& tape, const Value& x, ParameterId weight, ParameterId bias) {
   node->bias = bias;
   node->x = x;
   node->y = y;
-  tape.record(std::move(node));
+  // Backward has as many for the weight, and again for x.
+  const auto forward_flops = static_cast<double>(2 * shape[0] * shape[1] * weights[0]);
+  tape.record(std::move(node), {"linear", weight, forward_flops * (x->needs_gradient ? 3 : 2)});
   return y;
 }
 

@@ -96,7 +96,7 @@ Value max_pool2d(Tape& tape, const Value& x, std::int64_t kernel, std::int64_t s
     node->outline = Tensor::outline(s);
     node->x = x;
     node->y = y;
-    tape.record(std::move(node));
+    tape.record(std::move(node), {"max_pool2d"});
   }
   return y;
 }
@@ -110,7 +110,7 @@ Value global_average_pool(Tape& tape, const Value& x) {
   auto node = std::make_unique<AveragePoolNode>();
   node->x = x;
   node->y = y;
-  tape.record(std::move(node));
+  tape.record(std::move(node), {"global_average_pool"});
   return y;
 }
 
@@ -123,7 +123,7 @@ Value flatten(Tape& tape, const Value& x) {
   auto node = std::make_unique<FlattenNode>();
   node->x = x;
   node->y = y;
-  tape.record(std::move(node));
+  tape.record(std::move(node), {"flatten"});
   return y;
 }
 

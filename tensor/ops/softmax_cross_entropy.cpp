@@ -99,7 +99,7 @@ Outcome softmax_cross_entropy(Tape& tape, const Value& logits, std::span<const s
   }
   outcome.loss /= divisor;
   node->logits = logits;
-  tape.record(std::move(node));
+  tape.record(std::move(node), {"softmax_cross_entropy"});
   return outcome;
 }
 
