@@ -64,6 +64,7 @@ struct Column {
 struct Row {
   std::string arm;
   std::map<std::string, double> numbers;
+  std::map<std::string, std::vector<double>> of_seeds;  // whose means are in `numbers`
   std::string note;
 };
 

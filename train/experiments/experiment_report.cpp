@@ -7,6 +7,7 @@
 
 #include "train/experiment/run_record_json.h"
 #include "train/report/machine_info.h"
+#include "train/report/table.h"
 
 namespace kolo::train {
 namespace {
@@ -34,8 +35,14 @@ Cells cells_of(const Summary& summary, const Row& row) {
   if (has_arms(summary)) cells.push_back(row.arm);
   for (const Column& column : summary.columns) {
     const auto found = row.numbers.find(column.key);
-    cells.push_back(
-        found == row.numbers.end() ? "-" : fmt::format("{:.{}f}", found->second, column.digits));
+    const auto seeds = row.of_seeds.find(column.key);
+    if (found == row.numbers.end()) {
+      cells.emplace_back("-");
+    } else if (seeds == row.of_seeds.end()) {
+      cells.push_back(fmt::format("{:.{}f}", found->second, column.digits));
+    } else {
+      cells.push_back(with_spread(seeds->second, column.digits));
+    }
   }
   if (has_notes(summary)) cells.push_back(row.note);
   return cells;

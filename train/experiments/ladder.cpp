@@ -25,11 +25,12 @@ std::vector<Point> plan(const ExperimentOptions&) {
 Row row_of(const ArmRuns& arm, std::string_view sync, double naive_ms) {
   Row row;
   row.arm = sync;
-  row.numbers["step_ms"] = arm.step_ms();
-  row.numbers["exposed_ms"] = arm.part_ms(Part::exposed);
-  row.numbers["exposed_percent"] = 100 * arm.part_ms(Part::exposed) / arm.step_ms();
-  row.numbers["images_per_second"] = arm.images_per_second();
-  row.numbers["speedup"] = naive_ms / arm.step_ms();
+  add(row, "step_ms", arm.step_ms());
+  add(row, "exposed_ms", arm.part_ms(Part::exposed));
+  const double step_ms = row.numbers.at("step_ms");
+  row.numbers["exposed_percent"] = 100 * row.numbers.at("exposed_ms") / step_ms;
+  add(row, "images_per_second", arm.images_per_second());
+  row.numbers["speedup"] = naive_ms / step_ms;
   add_parts(row, arm, 1);
   return row;
 }
@@ -49,7 +50,7 @@ Summary summarize(const ExperimentOptions&, std::span<const Point> points,
     const std::vector<ArmRuns> arms = arms_of(result);
     // The runs have the order of the flags, which is that of the names.
     for (std::size_t i = 0; i < arms.size() && i < kSyncNames.size(); ++i)
-      summary.rows.push_back(row_of(arms[i], kSyncNames[i], arms.front().step_ms()));
+      summary.rows.push_back(row_of(arms[i], kSyncNames[i], mean_of(arms.front().step_ms())));
   }
   if (!summary.rows.empty()) {
     const Row& best = *std::ranges::min_element(

@@ -3,34 +3,45 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace kolo::train {
 
-double ArmRuns::mean(const std::function<double(const RunRecord&)>& number) const {
-  double sum = 0;
-  for (const RunRecord* run : runs) sum += number(*run);
-  return sum / static_cast<double>(runs.size());
+double mean_of(const Values& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-double ArmRuns::mean_of_workers(const std::function<double(const RankRecord&)>& number) const {
-  return mean([&number](const RunRecord& run) {
+void add(Row& row, const std::string& key, Values of_seeds) {
+  row.numbers[key] = mean_of(of_seeds);
+  row.of_seeds[key] = std::move(of_seeds);
+}
+
+Values ArmRuns::values(const std::function<double(const RunRecord&)>& number) const {
+  Values values;
+  for (const RunRecord* run : runs) values.push_back(number(*run));
+  return values;
+}
+
+Values ArmRuns::values_of_workers(const std::function<double(const RankRecord&)>& number) const {
+  return values([&number](const RunRecord& run) {
     double sum = 0;
     for (const RankRecord& rank : run.ranks) sum += rank.is_worker ? number(rank) : 0;
     return sum / run.workers;
   });
 }
 
-double ArmRuns::images_per_second() const {
-  return mean([](const RunRecord& run) { return run.images_per_second(); });
+Values ArmRuns::images_per_second() const {
+  return values([](const RunRecord& run) { return run.images_per_second(); });
 }
 
-double ArmRuns::step_ms() const {
-  return 1e3 * mean_of_workers([](const RankRecord& rank) { return rank.step_seconds; });
+Values ArmRuns::step_ms() const {
+  return values_of_workers([](const RankRecord& rank) { return 1e3 * rank.step_seconds; });
 }
 
-double ArmRuns::part_ms(Part part) const {
+Values ArmRuns::part_ms(Part part) const {
   const auto index = static_cast<std::size_t>(part);
-  return 1e3 * mean_of_workers([index](const RankRecord& rank) { return rank.parts[index]; });
+  return values_of_workers([index](const RankRecord& rank) { return 1e3 * rank.parts[index]; });
 }
 
 std::vector<ArmRuns> arms_of(const PointResult& result) {
@@ -46,12 +57,14 @@ std::vector<ArmRuns> arms_of(const PointResult& result) {
 void add_parts(Row& row, const ArmRuns& arm, double factor) {
   for (std::size_t part = 0; part < kPartNames.size(); ++part)
     row.numbers[fmt::format("part_{}", kPartNames[part])] =
-        factor * arm.part_ms(static_cast<Part>(part));
+        factor * mean_of(arm.part_ms(static_cast<Part>(part)));
 }
 
 std::string seeds_text(std::span<const Point> points) {
   const int seeds = points.front().options.seeds;
-  return seeds > 1 ? fmt::format(" Each number is a mean over {} seeds.", seeds) : "";
+  if (seeds < 2) return "";
+  return fmt::format(" Each number is a mean over {} seeds. Measured ones are with {}.", seeds,
+                     seeds == 2 ? "[the smaller, the larger]" : "± the standard deviation");
 }
 
 }  // namespace kolo::train

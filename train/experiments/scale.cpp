@@ -66,12 +66,12 @@ std::string crowd_text(const RunRecord& run, int threads) {
 Row row_of(const ArmRuns& arm, const PointResult& result, int threads) {
   Row row;
   row.arm = arm.arm;
-  const auto ranks = static_cast<double>(result.value);
-  row.numbers["ranks"] = ranks;
-  row.numbers["images_per_second"] = arm.images_per_second();
-  row.numbers["images_per_second_per_rank"] = arm.images_per_second() / ranks;
-  row.numbers["step_ms"] = arm.step_ms();
-  row.numbers["exposed_ms"] = arm.part_ms(Part::exposed);
+  row.numbers["ranks"] = static_cast<double>(result.value);
+  add(row, "images_per_second", arm.images_per_second());
+  add(row, "images_per_second_per_rank",
+      arm.values_of_workers([](const RankRecord& r) { return r.images_per_second; }));
+  add(row, "step_ms", arm.step_ms());
+  add(row, "exposed_ms", arm.part_ms(Part::exposed));
   row.note = crowd_text(arm.first(), threads);
   return row;
 }

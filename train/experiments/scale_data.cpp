@@ -43,19 +43,19 @@ Row row_of(const ArmRuns& arm, const PointResult& result, double target) {
   Row row;
   row.arm = arm.arm;
   row.numbers["train_size"] = static_cast<double>(result.value);
-  const auto epochs = static_cast<double>(arm.first().epochs.size());
-  row.numbers["epoch_seconds"] =
-      arm.mean([](const RunRecord& run) { return run.training_seconds; }) / epochs;
-  row.numbers["images_per_second"] = arm.images_per_second();
-  row.numbers["accuracy_percent"] =
-      100 * arm.mean([](const RunRecord& run) { return run.epochs.back().test_accuracy; });
-  add_parts(row, arm, row.numbers.at("epoch_seconds") / arm.step_ms());
+  add(row, "epoch_seconds", arm.values([](const RunRecord& run) {
+    return run.training_seconds / static_cast<double>(run.epochs.size());
+  }));
+  add(row, "images_per_second", arm.images_per_second());
+  add(row, "accuracy_percent",
+      arm.values([](const RunRecord& run) { return 100 * run.epochs.back().test_accuracy; }));
+  add_parts(row, arm, row.numbers.at("epoch_seconds") / mean_of(arm.step_ms()));
   if (target == 0) return row;
   const bool is_reached = std::ranges::all_of(
       arm.runs, [target](const RunRecord* run) { return seconds_to(*run, target) >= 0; });
   if (is_reached) {
-    row.numbers["target_seconds"] =
-        arm.mean([target](const RunRecord& run) { return seconds_to(run, target); });
+    add(row, "target_seconds",
+        arm.values([target](const RunRecord& run) { return seconds_to(run, target); }));
   } else {
     row.note = "target not reached";
   }

@@ -41,9 +41,9 @@ Row row_of(const PointResult& result) {
     return row;
   }
   const ArmRuns arm = arms_of(result).front();
-  row.numbers["images_per_second"] = arm.images_per_second();
-  row.numbers["step_ms"] = arm.step_ms();
-  row.numbers["peak_mib"] = arm.mean_of_workers([](const RankRecord& r) { return r.peak_mib; });
+  add(row, "images_per_second", arm.images_per_second());
+  add(row, "step_ms", arm.step_ms());
+  add(row, "peak_mib", arm.values_of_workers([](const RankRecord& r) { return r.peak_mib; }));
   return row;
 }
 

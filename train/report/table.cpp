@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <optional>
 
 #include "train/loop/metrics.h"
@@ -22,21 +23,9 @@ constexpr std::array<std::pair<const char*, double>, 3> kQuantiles{
     {{"  p10 of rank 0", 0.1}, {"  median", 0.5}, {"  p90", 0.9}}};
 
 std::string with_spread(const Runs& runs, const Value& value, int digits) {
-  const auto count = static_cast<double>(runs.size());
-  double sum = 0, low = INFINITY, high = -INFINITY;
-  for (const RunRecord* run : runs) {
-    const double one = value(*run);
-    sum += one;
-    low = std::min(low, one);
-    high = std::max(high, one);
-  }
-  const double mean = sum / count;
-  if (runs.size() == 1) return fmt::format("{:.{}f}", mean, digits);
-  if (runs.size() == 2)
-    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", mean, digits, low, digits, high, digits);
-  double squares = 0;
-  for (const RunRecord* run : runs) squares += (value(*run) - mean) * (value(*run) - mean);
-  return fmt::format("{:.{}f} ± {:.{}f}", mean, digits, std::sqrt(squares / (count - 1)), digits);
+  std::vector<double> values;
+  for (const RunRecord* run : runs) values.push_back(value(*run));
+  return train::with_spread(values, digits);
 }
 
 // The mean over workers (or over servers) of `value`.
@@ -294,6 +283,19 @@ std::vector<const RunRecord*> runs_of(const Report& report, const std::string& a
     if (run.arm == arm) runs.push_back(&run);
   }
   return runs;
+}
+
+std::string with_spread(const std::vector<double>& values, int digits) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  if (values.size() == 1) return fmt::format("{:.{}f}", mean, digits);
+  if (values.size() == 2) {
+    const auto [low, high] = std::minmax(values[0], values[1]);
+    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", mean, digits, low, digits, high, digits);
+  }
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return fmt::format("{:.{}f} ± {:.{}f}", mean, digits, std::sqrt(squares / (count - 1)), digits);
 }
 
 Table make_table(const Report& report) {

@@ -18,8 +18,11 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-// With several seeds, cells are means: of two, with the smallest and the largest value in brackets;
-// of more, with the sample standard deviation.
+// The mean of the values, one per seed: of two with the smallest and the largest in brackets, of
+// more with the sample standard deviation.
+std::string with_spread(const std::vector<double>& values, int digits);
+
+// With several seeds, cells are means with their spread.
 Table make_table(const Report& report);
 
 // The runs of one arm, in the order of seeds.
