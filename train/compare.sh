@@ -27,7 +27,7 @@ with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mod
   --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report
   --image-size --image_size --loader-threads --loader_threads --augment --load --config'
-without_value='--nesterov --progress-thread --no-progress-thread --no-report'
+without_value='--nesterov --progress-thread --no-progress-thread --no-report --profile'
 models='resnet18 resnet34 resnet50 resnet101 cnn mlp small'
 stems='imagenet cifar'
 augmentations='none crop crop,flip'

@@ -81,9 +81,10 @@ struct Options {
   std::chrono::milliseconds timeout{60'000};  // for every wait for another rank
 
   // Measurements.
-  int eval_every = 1;   // epochs between evaluations; the last epoch is always evaluated
-  int hash_every = 20;  // iterations between checks of the replicas; 0: only at the end
-  int skip_steps = 5;   // iterations at the start that do not count for speeds
+  int eval_every = 1;        // epochs between evaluations; the last epoch is always evaluated
+  int hash_every = 20;       // iterations between checks of the replicas; 0: only at the end
+  int skip_steps = 5;        // iterations at the start that do not count for speeds
+  bool has_profile = false;  // times of each layer, on rank 0
 
   // Checkpoints (train/checkpoint).
   std::string save;    // folder; empty: none are written

@@ -53,6 +53,15 @@ struct RankRecord {
   double peak_mib = 0;    // resident memory
 };
 
+// One operation of the model on rank 0, of those counted iterations. Means per iteration.
+struct LayerRecord {
+  std::string name;     // "conv1"; of an operation without parameters "after conv1"
+  std::string kind;     // "conv2d"
+  double forward = 0;   // seconds
+  double backward = 0;  // seconds, without communication inside
+  double flops = 0;     // of both; 0: not counted
+};
+
 struct RunRecord {
   std::string arm;
   std::string program = "kolo";  // or "torch 2.15.0"
@@ -70,6 +79,7 @@ struct RunRecord {
   std::vector<RankRecord> ranks;
   std::vector<double> step_seconds;  // of every iteration, on rank 0
   std::vector<double> step_losses;   // of every iteration, over the global batch, before its update
+  std::vector<LayerRecord> layers;   // in the order of forward; empty without --profile
   // Of servers that apply gradients in the order of arrival; empty and 0 for other arms.
   std::vector<double> staleness;  // [s]: gradients applied s updates after their worker's last pull
   double gradients_applied = 0;

@@ -101,6 +101,10 @@ ExperimentOptions parse_experiment(const Experiment& experiment,
     throw UsageError(
         fmt::format("{} does not use {}: its points would share the checkpoints", name, flag));
   }
+  if (has_flag(options.training, "--profile")) {
+    throw UsageError(fmt::format(
+        "{} does not use --profile: its report has no layers; profile one point by compare", name));
+  }
   for (const FixedFlag& flag : experiment.fixed) {
     if (!has_flag(options.training, flag.name)) continue;
     throw UsageError(fmt::format("{} sets {} itself; {}", name, flag.name, flag.instead));

@@ -26,6 +26,9 @@ void add_result_flags(CLI::App& app, TypedFlags& typed) {
                  "iterations at the start that do not count for speeds [5]")
       ->check(whole_number(0, kMostEpochs))
       ->group(group);
+  app.add_flag("--profile", o.has_profile,
+               "also report the time of each layer; measuring it slows down the run a little [no]")
+      ->group(group);
   app.add_option("--report", o.report,
                  "folder for report.json, report.md and plots [compare: report]")
       ->check(nonempty_text("a folder; --no-report writes none"))

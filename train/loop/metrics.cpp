@@ -81,6 +81,23 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
   return mean;
 }
 
+std::vector<LayerRecord> layer_records(const tensor::Profile& profile,
+                                       const tensor::Parameters& parameters, std::int64_t counted) {
+  std::vector<LayerRecord> layers;
+  const auto n = static_cast<double>(counted);
+  std::string before = "the images";  // the last layer with parameters
+  for (const tensor::OperationTime& one : profile.operations()) {
+    const bool has_name = one.operation.parameter >= 0;
+    if (has_name) {
+      before = parameters.list()[static_cast<std::size_t>(one.operation.parameter)].name;
+      before.resize(before.rfind('.'));
+    }
+    layers.push_back({has_name ? before : "after " + before, std::string(one.operation.kind),
+                      one.forward / n, one.backward / n, one.operation.flops / n});
+  }
+  return layers;
+}
+
 std::vector<RankRecord> gather_records(Communicator& communicator, const RankRecord& mine) {
   std::vector<double> row{mine.is_worker ? 1.0 : 0.0};
   visit_fields(mine, [&](double value) { row.push_back(value); });

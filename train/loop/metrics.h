@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "collectives/communicator.h"
+#include "tensor/network.h"
 #include "train/experiment/run_record.h"
 #include "train/loop/gradient_reducer.h"
 
@@ -27,6 +28,10 @@ std::int64_t counted_iterations(std::int64_t iterations, std::int64_t skip);
 
 // The means of one rank. The caller fills in the rank's identity and its resource usage.
 RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_t skip);
+
+// The layers of a profile over `counted` iterations, with the names of their parameters.
+std::vector<LayerRecord> layer_records(const tensor::Profile& profile,
+                                       const tensor::Parameters& parameters, std::int64_t counted);
 
 // Collective. Returns the records of all ranks, in rank order.
 std::vector<RankRecord> gather_records(Communicator& communicator, const RankRecord& mine);

@@ -254,12 +254,19 @@ void Trainer::scatter_batch() {
   data_parallel_->scatter(whole_, count, pixels, batch_);
 }
 
+bool Trainer::is_counted() const {
+  const std::int64_t all = setup_.iterations() - setup_.first_iteration();
+  const std::int64_t counted = counted_iterations(all, setup_.options().skip_steps);
+  return static_cast<std::int64_t>(iterations_.size()) >= all - counted;
+}
+
 void Trainer::forward_and_backward(IterationRecord& iteration) {
   tensor::Network& network = setup_.network();
   if (batch_.samples.empty()) {  // an empty share of a short last batch
     reducer_->all_zero();
     return;
   }
+  if (setup_.options().has_profile && is_counted()) network.set_profile(&profile_);
   const Clock::time_point start = Clock::now();
   const tensor::Outcome outcome = network.forward(
       {batch_.images, batch_.labels, static_cast<double>(batch_.global_count),
@@ -462,6 +469,8 @@ void Trainer::collect() {
       kHeaderBytes * static_cast<double>(key_plan_.keys.size()) * o.ranks;
   record_.counted_iterations = counted_iterations(all, o.skip_steps);
   for (const IterationRecord& one : iterations_) record_.step_seconds.push_back(one.wall);
+  record_.layers =
+      layer_records(profile_, setup_.network().parameters(), record_.counted_iterations);
   record_.final_hash = hex(last_hash_);
   record_.replica_checks = guard_.checks();
   record_.training_seconds = training_seconds_;

@@ -57,6 +57,8 @@ class Trainer {
   bool is_stop_requested();
   void save_if_due(int epoch);
   void skip_iteration();
+  // Whether the iteration that is running counts for speeds.
+  bool is_counted() const;
   void forward_and_backward(IterationRecord& iteration);
   // Hook of backward: the gradient of a parameter is final.
   void gradient_ready(tensor::ParameterId id);
@@ -89,6 +91,7 @@ class Trainer {
   Minibatch batch_;
   Minibatch whole_;  // dataparallel: rank 0's, before it is scattered
   std::vector<IterationRecord> iterations_;
+  tensor::Profile profile_;       // of the counted iterations, with --profile
   std::uint64_t order_hash_ = 0;  // of the (iteration, sample) pairs of this rank, in any order
   std::uint64_t last_hash_ = 0;
   double cpu_seconds_ = 0;  // spent in training iterations

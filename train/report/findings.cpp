@@ -245,6 +245,14 @@ std::string finding_on_waiting(const Report& report) {
       100 * kShort, fmt::join(texts, "; "));
 }
 
+// Warns of times that were made with --profile; otherwise empty.
+std::string finding_on_profile(const Report& report) {
+  if (report.runs.front().layers.empty()) return "";
+  return "WARNING: --profile read the clock at each layer, which takes time: compare speeds of "
+         "runs "
+         "without it.";
+}
+
 // Warns by name of arms with more processes than cores; otherwise empty.
 std::string finding_on_cores(const Report& report) {
   const auto known = report.machine.find("cores");
@@ -393,9 +401,9 @@ std::vector<std::string> findings(const Report& report) {
                                     report.runs.size(), report.incomplete));
   }
   for (std::string sentence :
-       {finding_on_cores(report), finding_on_losses(report), finding_on_tests(report),
-        finding_on_first_losses(report), finding_on_accuracies(report), finding_on_replicas(report),
-        finding_on_weights(report), finding_on_bytes(report)}) {
+       {finding_on_profile(report), finding_on_cores(report), finding_on_losses(report),
+        finding_on_tests(report), finding_on_first_losses(report), finding_on_accuracies(report),
+        finding_on_replicas(report), finding_on_weights(report), finding_on_bytes(report)}) {
     if (!sentence.empty()) sentences.push_back(std::move(sentence));
   }
   return sentences;

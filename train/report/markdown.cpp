@@ -5,6 +5,7 @@
 #include <span>
 
 #include "train/report/findings.h"
+#include "train/report/profile.h"
 #include "train/report/report.h"
 #include "train/report/table.h"
 
@@ -194,6 +195,21 @@ std::string facts_markdown(const Report& report) {
   return text;
 }
 
+constexpr const char* kProfile =
+    "Means of rank 0 over its counted iterations, with --profile. The rows add up to an iteration. "
+    "Forward and backward of a layer are without communication inside; exposed communication has "
+    "its own row. GFLOP/s: floating-point operations of both, padding included, divided by their "
+    "time. An operation without parameters has the name of the layer before it. The part *other* "
+    "is the rest, also a straggler's sleep.";
+
+std::string profile_markdown(const Report& report, const std::vector<std::string>& arms) {
+  if (report.runs.front().layers.empty()) return "";
+  std::string text = fmt::format("\n## Time by layer\n\n{}\n", kProfile);
+  for (const std::string& arm : arms)
+    text += fmt::format("\n**{}**\n\n{}", arm, table_markdown(profile_table(report, arm)));
+  return text;
+}
+
 constexpr const char* kPlots = R"(![Images per second](throughput.png)
 
 ![Where an iteration's time goes](iteration.png)
@@ -219,6 +235,7 @@ std::string report_markdown(const Report& report) {
   text += meaning_markdown(report);
   text +=
       fmt::format("\nBytes by the formula, for n workers:\n\n{}", formulas_markdown(report, table));
+  text += profile_markdown(report, table.columns);
   text += fmt::format("\n## Epochs\n\n{}", epochs_markdown(report));
   text +=
       fmt::format("\n## What was run\n\n{}\n{}", terms_markdown(report), facts_markdown(report));
@@ -251,12 +268,28 @@ std::string table_text(const Table& table) {
   return text + "\n";
 }
 
+// For the terminal: the longest rows of each arm. report.md has all.
+std::string profile_text(const Report& report, const std::vector<std::string>& arms) {
+  if (report.runs.front().layers.empty()) return "";
+  constexpr std::size_t kMost = 20;
+  std::string text;
+  for (const std::string& arm : arms)
+    text += fmt::format("\nTime by layer, rank 0, {}:\n{}", arm,
+                        table_text(profile_table(report, arm, kMost)));
+  return text;
+}
+
 }  // namespace
 
 std::string report_text(const Report& report) {
-  std::string text = report.runs.empty() ? "" : table_text(make_table(report));
+  std::string text, profiles;
+  if (!report.runs.empty()) {
+    const Table table = make_table(report);
+    text = table_text(table);
+    profiles = profile_text(report, table.columns);
+  }
   for (const std::string& sentence : findings(report)) text += fmt::format("{}\n", sentence);
-  return text + unfinished_text(report);
+  return text + profiles + unfinished_text(report);
 }
 
 }  // namespace kolo::train

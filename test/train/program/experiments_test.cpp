@@ -225,6 +225,7 @@ TEST_CASE("an experiment refuses flags that it sets itself, wrong lists, and a s
   refuses({"ladder", "--strategies=ring"}, "it measures all rungs of a ring");
   refuses({"ladder", "--stratgies=ring"}, "did you mean --strategies?");
   refuses({"scale", "--save=a"}, "scale does not use --save");
+  refuses({"sweep", "--profile"}, "sweep does not use --profile");
   refuses({"sweep", "--report=a", "--no-report"}, "cannot be combined");
   fs::create_directory(folder.path / "odd");
   std::ofstream(folder.path / "odd/points.jsonl") << "{}\n";

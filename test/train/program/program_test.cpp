@@ -133,9 +133,9 @@ TEST_CASE(
 
 TEST_CASE("parameters around one rank, and averages of parameters, train as a ring does") {
   const Folder folder;
-  const ProgramResult ended = run_program(
-      small({"compare", "--report", "r", "--strategies", "ring,dataparallel,local-sgd:3"}),
-      folder.text());
+  const ProgramResult ended = run_program(small({"compare", "--report", "r", "--profile",
+                                                 "--strategies", "ring,dataparallel,local-sgd:3"}),
+                                          folder.text());
   INFO(ended.output);
   REQUIRE(ended.exit_code == 0);
   const auto report = nlohmann::json::parse(std::ifstream(folder.path / "r" / "report.json"));
@@ -143,6 +143,15 @@ TEST_CASE("parameters around one rank, and averages of parameters, train as a ri
   REQUIRE(runs.size() == 3);
   CHECK(runs[1]["final_hash"] == runs[0]["final_hash"]);
   CHECK(runs[2]["final_hash"] != runs[0]["final_hash"]);
+  for (const auto& run : runs) {
+    double seconds = 0;
+    for (const auto& layer : run["layers"])
+      seconds += layer["forward"].get<double>() + layer["backward"].get<double>();
+    const auto parts = run["ranks"][0]["parts"].get<std::vector<double>>();
+    CHECK(run["layers"].size() == 8);
+    CHECK((seconds > 0 && seconds <= parts[1] + parts[2]));  // forward and backward
+  }
+  CHECK_THAT(ended.output, ContainsSubstring("Time by layer, rank 0, dataparallel:"));
   CHECK_THAT(ended.output, ContainsSubstring("local-sgd:3 (3 local steps) trains in another way"));
   CHECK_THAT(ended.output, ContainsSubstring("Every rank moved the bytes"));
 }
