@@ -272,9 +272,9 @@ std::string table_text(const Table& table) {
 std::string profile_text(const Report& report, const std::vector<std::string>& arms) {
   if (report.runs.front().layers.empty()) return "";
   constexpr std::size_t kMost = 20;
-  std::string text;
+  std::string text = "\n";
   for (const std::string& arm : arms)
-    text += fmt::format("\nTime by layer, rank 0, {}:\n{}", arm,
+    text += fmt::format("Time by layer, rank 0, {}:\n{}", arm,
                         table_text(profile_table(report, arm, kMost)));
   return text;
 }
