@@ -70,11 +70,12 @@ void refuse_for_torch(const Options& o) {
   const std::string name = arm->name();
   if (o.command == Command::train)
     refuse(fmt::format("--strategies: train runs an arm of kolo, not {}; use compare", name));
-  const std::array<std::pair<const char*, bool>, 6> others{
+  const std::array<std::pair<const char*, bool>, 7> others{
       {{"--augment", o.augment != "none"},
        {"--optimizer lars", o.optimizer == "lars"},
        {"--shape", !o.shape.empty() || !read_settings().shape.empty()},
        {"--straggle", o.straggle.is_set()},
+       {"--profile", o.has_profile},
        {"--save", !o.save.empty()},
        {"--resume", !o.resume.empty()}}};
   for (const auto& [flag, is_set] : others) {

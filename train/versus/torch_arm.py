@@ -376,7 +376,7 @@ class Rank:
             "terms": setup["terms"], "transport": BACKENDS[self.arm], "workers": setup["workers"],
             "servers": self.size - setup["workers"], "classes": setup["classes"], "allowed_byte_difference": 0.0,
             "counted_iterations": max(min(len(self.steps), 1), len(self.steps) - setup["skip_steps"]), "epochs": self.epochs,
-            "ranks": ranks, "step_seconds": self.steps, "step_losses": self.global_losses, "staleness": [],
+            "ranks": ranks, "step_seconds": self.steps, "step_losses": self.global_losses, "layers": [], "staleness": [],
             "gradients_applied": 0.0, "gradients_dropped": 0.0, "final_hash": "", "replica_checks": self.checks,
             "training_seconds": self.training, "evaluation_seconds": self.evaluation, "checking_seconds": self.checking,
             "total_seconds": seconds, "predicted_step_seconds": -1.0, "predicted_exposed": -1.0})

@@ -55,7 +55,8 @@ record = {
     "formula": "", "difference": "", "terms": setup["terms"], "transport": "gloo", "workers": 2,
     "classes": 10, "counted_iterations": 3, "epochs": epochs,
     "ranks": [{**rank, "rank": n} for n in range(2)], "step_seconds": [1.0] * 8,
-    "step_losses": [float(os.environ["FIRST_LOSS"])] * 8, "staleness": [], "final_hash": "",
+    "step_losses": [float(os.environ["FIRST_LOSS"])] * 8, "layers": [], "staleness": [],
+    "final_hash": "",
     "replica_checks": 2, "training_seconds": 2, "total_seconds": 2,
     "predicted_step_seconds": -1, "predicted_exposed": -1}
 os.write(int(events), (json.dumps({"finished": record}) + "\n").encode())
