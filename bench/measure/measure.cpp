@@ -103,6 +103,7 @@ Row Bench::row_of(Library& library, const Problem& problem, std::size_t bytes, c
   row.iterations = counted.times_us.size();
   row.left_out = counted.left_out;
   row.time_us = quantiles(counted.times_us);
+  row.average_us = average(counted.times_us);
   row.pass_us = counted.medians_us;
   row.first_us = played.first_us;
   if (arguments_.is_checked) row.wrong = played.wrong;

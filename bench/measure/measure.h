@@ -37,6 +37,7 @@ struct Row {
   // Iterations that do not count, of passes with the cores at a different distance (pass_filter.h).
   std::size_t left_out = 0;
   Quantiles time_us;
+  double average_us = 0;                // of the counted iterations
   std::optional<std::uint64_t> wrong;   // elements of all iterations and ranks; none: not checked
   CoreDistance distance = {};           // distance of the cores around the counted passes
   std::vector<double> pass_us = {};     // medians of the counted passes

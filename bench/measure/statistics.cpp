@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace kolo::bench {
 
@@ -18,6 +19,10 @@ double quantile(std::vector<double> values, double q) {
 Quantiles quantiles(const std::vector<double>& values) {
   return {quantile(values, 0.5), quantile(values, 0.1), quantile(values, 0.9),
           quantile(values, 0.99)};
+}
+
+double average(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double bus_factor(Collective collective, int ranks, int servers) {

@@ -1,4 +1,4 @@
-// Quantiles of times, and bandwidths.
+// Quantiles and averages of times, and bandwidths.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,9 @@ struct Quantiles {
 double quantile(std::vector<double> values, double q);
 
 Quantiles quantiles(const std::vector<double>& values);
+
+// The arithmetic mean; NaN without values.
+double average(const std::vector<double>& values);
 
 // busbw / algbw as in nccl-tests: how many times the bytes the busiest rank's link carries in one
 // direction, with the best algorithm. `servers` are the dedicated servers of a push_pull; 0: every

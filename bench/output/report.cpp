@@ -275,6 +275,7 @@ std::string json_line(const Row& row) {
   line["regime"] = row.distance.regime();
   line["left_out"] = row.left_out;
   line["p99_us"] = row.time_us.p99;
+  if (row.average_us > 0) line["average_us"] = row.average_us;
   line["first_us"] = row.first_us > 0 ? nlohmann::ordered_json(row.first_us) : nullptr;
   line["limit_us"] = or_null(row.limit_us);
   if (!row.profiles.empty()) line["profile"] = profile_json(row.profiles);

@@ -61,7 +61,7 @@ NEEDED = {"library": WORD, "transport": WORD, "collective": NAME, "algorithm": W
 BANDWIDTHS = ("algbw_GBps", "busbw_GBps")  # null if no data moves
 OPTIONAL = {"peer": WORD, "type": WORD, "op": WORD, "form": WORD, "memory": WORD, "reproducibility": WORD, "progress": WORD,
             "network": WORD, "segment_bytes": COUNT, "servers": COUNT, "window": COUNT, "messages_per_s": NUMBER, "in_place": (lambda value: isinstance(value, bool), "true or false"),
-            "wrong": COUNT, "left_out": COUNT, "limit_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT,
+            "wrong": COUNT, "left_out": COUNT, "limit_us": TIME, "average_us": TIME, "run": (lambda value: isinstance(value, dict), "an object"), "regime": TEXT, "version": TEXT,
             "carrier": TEXT, "alone_us": NUMBER, "compute_us": NUMBER, "hidden": (is_share, "a number")}
 OF_RUN = {"machine": TEXT, "cores": COUNT, "kernel": TEXT, "kolo": TEXT, "commit": TEXT, "command": TEXT, "compiler": TEXT, "date": TEXT}
 CAN_BE_NULL = ("wrong", "limit_us", "messages_per_s", *BANDWIDTHS)

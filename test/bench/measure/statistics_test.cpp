@@ -21,6 +21,7 @@ TEST_CASE("one slow iteration does not change the median") {
   const Quantiles found = quantiles({1, 1, 1, 1, 1, 1, 1, 1, 1, 1000});
   REQUIRE(found.median == Approx(1));
   REQUIRE(found.p10 == Approx(1));
+  REQUIRE(average({1, 1, 1, 1, 1, 1, 1, 1, 1, 1000}) == Approx(100.9));
 }
 
 TEST_CASE("bus factors are those of nccl-tests") {
