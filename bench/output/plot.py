@@ -5,6 +5,7 @@ per collective and number of ranks, and the messages a second where those were m
   kolo-bench plot FILE... --out DIR
   kolo-bench plot --format pdf FILE...              png, svg, pdf, or a list; default png,svg, for overviews png
   kolo-bench plot --overview FILE... --out DIR      one picture per transport and number of ranks, a panel per collective
+  kolo-bench plot --table FILE... --out DIR         two bar charts per collective, by size and number of processes (plot_table.py)
 
 Libraries are lines with markers and a band from the 10th to the 90th percentile. With more than five libraries each size has
 strokes instead of bands, side by side. Limits (of the same run, and floors of `kolo-bench limits`) are dashed. They are broken at
@@ -30,10 +31,12 @@ from collections import namedtuple
 from importlib.util import find_spec
 from pathlib import Path
 
+from plot_axes import HOLLOW, HOLLOW_COLOR, cut, hollow_key, keys_of, legend_below, number_text, number_ticks, time_text
 from plot_colors import looks_of
 from plot_lines import (LEAST_HIDDEN, LIMITS, MOST_HIDDEN, QUANTITIES, is_beyond, is_known, is_no_floor, is_overlap,
                         is_unsure, known, of_what, pages_of, series_of, sizes_of_bars, spread_text, unit_of)
 from plot_spread import spreads_of
+from plot_table import charts_of_table
 from rows import count_text, key_of, size_text, what_is_wrong
 
 Out = namedtuple("Out", "folder formats")  # folder and formats of the pictures; empty: default formats
@@ -41,17 +44,12 @@ FORMATS = ("png", "svg", "pdf")
 PICTURES = ("time", "hidden", "bandwidth", "rate", "bars")  # of a collective, as far as its rows have them
 PAGES = ("time", "bandwidth")  # of an overview
 SYSTEM_PYTHON = "/usr/bin/python3"
-HOLLOW = "hollow: cores moved or were disturbed"
-HOLLOW_COLOR = "#555555"  # in the legend: the color of no line
 UNKNOWN = {"median_us": math.nan, "p10_us": math.nan, "p90_us": math.nan}
 BEYOND = "beyond the axis"
 BAR_INCHES = 0.13  # wide enough for the number above it
 PANELS = ["allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "barrier"]  # in this order; then all others
 COLUMNS = 3
 MOST_TITLE, MOST_TICK, MOST_PATH = 90, 40, 100  # longest names there, in letters
-LABELLED_DECADES = 3.5  # longer axes have numbers only at powers of ten and above the last one
-POINTS_PER_INCH = 72
-LEGEND_LINE, LEGEND_LETTER, LEGEND_KEY, LEGEND_STROKE = 1.5, 0.62, 5.5, 3  # a line's height, and widths, in font sizes
 
 
 def say(message):
@@ -81,10 +79,6 @@ def escaped(value):
     if isinstance(value, dict):
         return {name: escaped(inner) for name, inner in value.items()}
     return value.replace("$", r"\$") if isinstance(value, str) else value
-
-
-def cut(text, most):
-    return text if len(text) <= most else text[:most - 3].rstrip("\\") + "..."
 
 
 def read_lines(path):
@@ -139,32 +133,6 @@ def where_text(rows):
     return cut("".join(letter if letter.isprintable() else "?" for letter in text), 2 * MOST_TITLE)
 
 
-def number_text(value, _position=None):
-    """The number of a tick, never in the form 1e-05."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.10f}".rstrip("0").rstrip(".")
-
-
-def time_text(value):
-    """At least three digits: 0.200 beside 0.261."""
-    return f"{value:,.0f}" if value >= 99.95 else f"{value:#.3g}"
-
-
-def number_ticks(plt, axis):
-    """Puts numbers also at ticks between powers of ten if an axis has few of these, and above the last power of ten."""
-    class Between(plt.LogFormatter):
-        def __call__(self, x, pos=None):
-            low, high = sorted(axis.get_view_interval())
-            if math.log10(high / low) < 1:
-                return number_text(x) if super().__call__(x, pos) else ""
-            is_above = x > 10 ** math.floor(math.log10(high))
-            digit = round(x / 10 ** math.floor(math.log10(x) + 1e-9))
-            return number_text(x) if digit in (2, 5) and (is_above or math.log10(high / low) < LABELLED_DECADES) else ""
-    axis.set_major_formatter(plt.FuncFormatter(number_text))
-    axis.set_minor_locator(plt.LogLocator(subs=range(2, 10), numticks=99))
-    axis.set_minor_formatter(Between())
-    axis.set_tick_params(which="minor", labelsize=8)
-
-
 def lonely(points):
     """Indices of known points between unknown ones, to which no line leads."""
     there = [False, *map(is_known, points), False]
@@ -192,13 +160,6 @@ def draw_line(axes, name, points, quantity, look, draw_spread):
               markeredgecolor=look.color, markeredgewidth=1.6)
 
 
-def hollow_key(plt, charts):
-    """{label: handle} for hollow marks; empty if there are none."""
-    if not any(is_unsure(row) for lines in charts for points in lines.values() for row in known(points)):
-        return {}
-    return {HOLLOW: plt.Line2D([], [], linestyle="none", marker="o", markerfacecolor="white", markeredgecolor=HOLLOW_COLOR)}
-
-
 def beyond_key(plt, lines):
     """{label: handle} for marks at the edge of an axis; empty if there are none."""
     beyond = [row for points in lines.values() for row in points if is_overlap(row) and is_beyond(row)]
@@ -207,26 +168,6 @@ def beyond_key(plt, lines):
     say(f"{count_text(len(beyond), 'share')} of what is hidden {'is' if len(beyond) == 1 else 'are'} beyond the axis "
         f"({100 * LEAST_HIDDEN:.0f} to {100 * MOST_HIDDEN:.0f} %), and drawn at its edge")
     return {BEYOND: plt.Line2D([], [], linestyle="none", marker="x", markersize=9, markeredgecolor=HOLLOW_COLOR)}
-
-
-def legend_below(figure, keys, font_points):
-    """Draws a legend below the axes in as many columns as fit; the figure grows by its height."""
-    inches = font_points / POINTS_PER_INCH
-    room = int((figure.get_figwidth() / inches - LEGEND_KEY) / LEGEND_LETTER)
-    keys = {label if len(label) <= room else f"{number}: {cut(label, room - 5)}": handle
-            for number, (label, handle) in enumerate(keys.items(), 1)}
-    widest = (LEGEND_KEY + LEGEND_LETTER * max(map(len, keys), default=0)) * inches
-    lines = -(-len(keys) // max(1, int(figure.get_figwidth() / widest)))
-    figure.legend(keys.values(), keys.keys(), loc="lower center", ncols=-(-len(keys) // lines) if keys else 1, frameon=False,
-                  fontsize=font_points, handlelength=LEGEND_STROKE)
-    below = (lines * LEGEND_LINE + 1) * inches
-    figure.set_figheight(figure.get_figheight() + below)
-    share = below / figure.get_figheight()
-    figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
-
-
-def keys_of(axes):
-    return {label: handle for handle, label in zip(*axes.get_legend_handles_labels())}
 
 
 def draw(plt, lines, what, looks):
@@ -434,6 +375,14 @@ def draw_overviews(plt, rows, out):
         draw_pages(plt, panels, looks, f"{cut(transport, MOST_TITLE)}, {count_text(ranks, 'rank')}", where, out, name)
 
 
+def draw_tables(plt, rows, out):
+    where = where_text(rows)
+    for name, figure in charts_of_table(plt, rows):
+        if where:
+            figure.text(0.01, 0.995, where, fontsize=8, color="#555555", va="top")
+        save(plt, figure, out, name)
+
+
 def file_name(text, taken):
     """A file name that is not taken and cannot lead to another folder."""
     name = re.sub(r"^\.|[^\w.,+@=:-]", "_", text)
@@ -464,6 +413,7 @@ def main():
     parser.add_argument("files", nargs="+")
     parser.add_argument("--out", default="plots")
     parser.add_argument("--overview", action="store_true")
+    parser.add_argument("--table", action="store_true")
     parser.add_argument("--format")
     arguments = parser.parse_args()
     for ending in (signal.SIGINT, signal.SIGTERM):
@@ -488,7 +438,8 @@ def main():
     made = [path for path in (folder, *folder.parents) if not path.exists()]  # innermost first
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (draw_overviews if arguments.overview else draw_pictures)(plt, rows, Out(folder, formats))
+        drawing = draw_tables if arguments.table else draw_overviews if arguments.overview else draw_pictures
+        drawing(plt, rows, Out(folder, formats))
     except OSError as error:
         fail(f"cannot write to {folder}: {error.strerror}")
     finally:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows of kolo-bench plot: which are drawn, which are left out with a message, and where they come from.
+"""Rows of kolo-bench plot: which are drawn, which are left out with a message, where they come from, and tables.
 
   plot_rows_test.py KOLO_BENCH [test...]
 """
@@ -45,6 +45,21 @@ class PlotRows(plot_test.Drawing):
         self.assertEqual(self.errors.count("left out: 1 floor that another program disturbed"), 1)
         self.plot([*floors, {**floors[1], "regime": "near"}], "time")
         self.assertEqual(self.errors, "")
+
+    def test_charts_of_a_table_show_averages_and_name_what_must_not_be_compared(self):
+        run = {"cores": 2}
+        rows = [row(library, transport, size, size / 1000, ranks=ranks, average_us=size / 500, run=run, regime=regime)
+                for library, transport in (("gloo", "tcp"), ("kolo", "shm")) for size in (10**6, 10**9) for ranks, regime in ((2, "moved"), (4, "near"))]
+        charts = {name: text.decode() for name, text in self.files(rows, "--table", "--format", "svg").items()}
+        self.assertEqual(set(charts), {"allreduce_table_time.svg", "allreduce_table_bandwidth.svg"})
+        for chart in charts.values():
+            for text in ("1 MB", "1 GB", "2 processes", "4 processes", "more processes than cores: shows shared cores, too", plot_test.HOLLOW):
+                self.assertIn(f"<!-- {text} -->", chart)
+            self.assertLess(chart.index("kolo over shm"), chart.index("gloo over tcp"))
+        self.assertIn("<!-- 2.00 -->", charts["allreduce_table_time.svg"])  # ms, the average
+        self.assertIn("<!-- 1.00 -->", charts["allreduce_table_bandwidth.svg"])  # GB/s, of the median
+        alone = self.files([{**rows[0], "regime": "near"}], "--table", "--format", "svg")["allreduce_table_time.svg"].decode()
+        self.assertNotIn("more processes", alone + self.errors)
 
 
 if __name__ == "__main__":
