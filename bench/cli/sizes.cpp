@@ -7,12 +7,14 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 namespace kolo::bench {
 namespace {
 
 constexpr int kNoUnit = -1;
+constexpr std::size_t kThousand = 1000;
 
 std::string in_small_letters(std::string_view text) {
   std::string small;
@@ -45,23 +47,64 @@ int power_of(std::string_view unit) {
       fmt::format("'{}' is not a size; expected a size such as 8, 32K, 256M or 1G", text));
 }
 
-}  // namespace
+// A size as typed, in its parts.
+struct Words {
+  std::optional<std::size_t> value;  // none: no number, or too large a one
+  std::string_view number;
+  std::string_view unit;
+};
 
-std::size_t parse_bytes(std::string_view text) {
+Words split(std::string_view text) {
   std::size_t value = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
-  const std::string_view unit_text(rest, static_cast<std::size_t>(end - rest));
-  const int power = power_of(unit_text);
-  if (error != std::errc{} || power == kNoUnit) {
-    refuse(text, text.substr(0, text.size() - unit_text.size()), unit_text);
-  }
-  const std::size_t unit = std::size_t{1} << (10 * power);
+  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  Words words{std::nullopt, text.substr(0, text.size() - unit.size()), unit};
+  if (error == std::errc{}) words.value = value;
+  return words;
+}
+
+std::size_t product(std::string_view text, std::size_t value, std::size_t unit) {
   if (value > std::numeric_limits<std::size_t>::max() / unit) {
     throw std::invalid_argument(
         fmt::format("'{}' is too large; expected less than 2^64 bytes", text));
   }
   return value * unit;
+}
+
+}  // namespace
+
+std::size_t parse_bytes(std::string_view text) {
+  const Words words = split(text);
+  const int power = power_of(words.unit);
+  if (!words.value || power == kNoUnit) refuse(text, words.number, words.unit);
+  return product(text, *words.value, std::size_t{1} << (10 * power));
+}
+
+std::size_t parse_decimal_bytes(std::string_view text) {
+  const Words words = split(text);
+  const bool is_binary = words.unit.find_first_of("iI") != std::string_view::npos;
+  const bool has_b = words.unit.size() == 2 && in_small_letters(words.unit)[1] == 'b';
+  const int power = power_of(has_b ? words.unit.substr(0, 1) : words.unit);
+  if (!words.value || power == kNoUnit || is_binary || (has_b && power == 0)) {
+    throw std::invalid_argument(
+        fmt::format("'{}' is not a size in powers of 1000; expected a size such as 64K, 1M (10^6 "
+                    "bytes) or 1G",
+                    text));
+  }
+  std::size_t unit = 1;
+  for (int i = 0; i < power; ++i) unit *= kThousand;
+  return product(text, *words.value, unit);
+}
+
+std::string format_decimal_bytes(std::size_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KB", "MB", "GB"};
+  std::size_t unit = 0;
+  while (unit + 1 < std::size(kUnits) && bytes >= kThousand && bytes % kThousand == 0) {
+    bytes /= kThousand;
+    ++unit;
+  }
+  return fmt::format("{} {}", bytes, kUnits[unit]);
 }
 
 std::string format_bytes(std::size_t bytes) {

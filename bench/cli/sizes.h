@@ -12,6 +12,13 @@ namespace kolo::bench {
 // not a size and for KB, MB and GB.
 std::size_t parse_bytes(std::string_view text);
 
+// The same in powers of 1000, as guides and vendors write sizes: K or KB is 10^3 bytes, M or MB
+// 10^6, G or GB 10^9. KiB, MiB and GiB are refused.
+std::size_t parse_decimal_bytes(std::string_view text);
+
+// "64 KB", "1 MB", "1500 KB", "1001 B": exact, in powers of 1000.
+std::string format_decimal_bytes(std::size_t bytes);
+
 // "8 B", "32 KiB", "1.5 MiB"; "32.0 KiB" for a size that is not exactly 32 KiB.
 std::string format_bytes(std::size_t bytes);
 

@@ -49,6 +49,18 @@ TEST_CASE("an ambiguous unit is refused, with the two unambiguous ones") {
   CHECK(complaint_about("2Gb").find("write 2G (or 2GiB)") != std::string::npos);
 }
 
+TEST_CASE("decimal sizes are powers of 1000, as in guides") {
+  CHECK(parse_decimal_bytes("1M") == 1'000'000);
+  CHECK(parse_decimal_bytes("64KB") == 64'000);
+  CHECK(parse_decimal_bytes("1g") == 1'000'000'000);
+  CHECK(parse_decimal_bytes("7") == 7);
+  CHECK(format_decimal_bytes(1'000'000'000) == "1 GB");
+  CHECK(format_decimal_bytes(1'500'000) == "1500 KB");
+  CHECK(format_decimal_bytes(1004) == "1004 B");
+  const auto text = GENERATE("", "M", "1MiB", "1Ki", "1.5M", "-1", "1BB", "99999999999999999999G");
+  CHECK_THROWS_AS(parse_decimal_bytes(text), std::invalid_argument);
+}
+
 TEST_CASE("sizes are printed with the unit that keeps them short") {
   REQUIRE(format_bytes(0) == "0 B");
   REQUIRE(format_bytes(1023) == "1023 B");
