@@ -16,6 +16,7 @@
 #include "bench/cli/sizes.h"
 #include "bench/cli/tool_flags.h"
 #include "bench/cli/usage_errors.h"
+#include "bench/commands/job_rows.h"
 #include "bench/measure/call_form.h"
 #include "bench/measure/pattern.h"
 #include "bench/measure/rank_group.h"
@@ -69,6 +70,7 @@ void add_measurement(CLI::App& command, Collective collective, Arguments& result
       "--against", typed.against,
       "Peers to measure in turn with kolo: openmpi,mpich,gloo; gloo:bcube for one of its "
       "algorithms");
+  command.add_option(kPointsFlag, result.points)->group("");  // not for people
   add_reproducibility(command, typed);
   add_form(command, result, typed);
   add_timing(command, result, typed);
@@ -365,6 +367,7 @@ void take_collective(const CLI::App& command, int launched, const RawOptions& ty
   take_sizes(typed, result);
   take_peers(typed, result);
   drop_unused(command, result);
+  if (!result.points.empty()) result.json = result.points;
   result.is_by_all = result.algorithm == "all";
   if (result.is_by_all) result.algorithm.clear();
   if (result.is_overlapped && result.form == CallForm::kBlocking) result.form = CallForm::kAsync;
@@ -485,10 +488,7 @@ bool parse_arguments(int argc, const char* const* argv, Arguments& result, int l
   result.command = name;
   require_words(command);
   require_one_kind_of_sizes(command);
-  require(name != "limits" || launched <= 1,
-          "limits measures the whole machine, and several ranks at once would disturb each other: "
-          "run it without a launcher");
-  take_tools(typed, result);
+  take_tools(typed, launched, result);
   if (name == "explain") take_explain(command, launched, typed_of_explain, result);
   if (name == "tune") take_tune(command, launched, typed_of_tune, result);
   if (name == "p2p") take_p2p(launched, typed_of_p2p, result);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/commands/draw.h"
+#include "bench/commands/table.h"
 #include "bench/commands/timeline.h"
 #include "bench/commands/tune.h"
 #include "bench/measure/library.h"
@@ -17,9 +18,10 @@ namespace kolo::bench {
 
 // Options of all commands, with their defaults.
 struct Arguments {
-  std::string command;  // "allreduce", ..., "p2p", "explain", "tune", "limits", "interpreter",
-                        // "plot", "peers", "transports", "diff", "draw", "timeline", "topology"
-  Problem problem;      // without its count
+  std::string
+      command;  // "allreduce", ..., "p2p", "explain", "tune", "limits", "interpreter",
+                // "plot", "peers", "transports", "diff", "draw", "table", "timeline", "topology"
+  Problem problem;  // without its count
   int ranks = 2;
   std::string transport = "auto";
   bool is_over_all = false;  // every transport in turn instead of one
@@ -54,15 +56,18 @@ struct Arguments {
   std::string new_file;
   double least_percent = 5;  // of diff: smaller differences are noise
   std::string plot_folder = "plots";
-  std::string plot_format;   // comma-separated; empty: the defaults
-  bool is_overview = false;  // of plot: one picture of all collectives
+  bool is_table_plot = false;  // of plot: the bar charts of the command table
+  std::string plot_format;     // comma-separated; empty: the defaults
+  bool is_overview = false;    // of plot: one picture of all collectives
   DrawRequest draw;
   P2pRequest p2p;
   TimelineRequest timeline;
   std::string explained;  // of explain: the collective command
   TuneRequest tune;
-  bool is_quick = false;                     // of limits and interpreter: fewer sizes and repeats
-  std::vector<std::string> limits;           // of limits: only these parts; empty: all
+  TableRequest table;
+  std::string points;               // in a job of table: the file for the rows; no table is printed
+  bool is_quick = false;            // of limits and interpreter: fewer sizes and repeats
+  std::vector<std::string> limits;  // of limits: only these parts; empty: all
   std::vector<std::string> without_meaning;  // given options that this collective ignores
   std::vector<std::string> no_peers;  // requested, but unusable; why_left_out has the reasons
 };

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <stdexcept>
 #include <utility>
 
@@ -256,6 +257,36 @@ std::vector<std::string> split_list(const std::string& flag, const std::string& 
     begin = end + 1;
   }
   return words;
+}
+
+std::vector<std::string> each_once(const std::string& flag, const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string& word : split_list(flag, text)) {
+    if (std::ranges::find(words, word) == words.end()) words.push_back(word);
+  }
+  return words;
+}
+
+std::vector<int> parse_rank_counts(const std::string& text) {
+  std::vector<int> counts;
+  for (const std::string& word : each_once("--ranks", text)) {
+    int ranks = 0;
+    const char* end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, ranks);
+    require(error == std::errc{} && rest == end && ranks >= 2 && ranks <= 1024,
+            fmt::format("--ranks {}: expected numbers from 2 to 1024, as in 2,4,8", word));
+    counts.push_back(ranks);
+  }
+  return counts;
+}
+
+std::vector<std::string> parse_transports(const std::string& text, const std::string& command) {
+  std::vector<std::string> names = each_once("--transport", text);
+  for (const std::string& name : names) {
+    require(name != "all", fmt::format("--transport all: {} takes a list, as shm,tcp", command));
+    require_name(name, transport_names(), "--transport");
+  }
+  return names;
 }
 
 }  // namespace kolo::bench

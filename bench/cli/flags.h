@@ -33,6 +33,7 @@ struct RawOptions {
   std::string collectives;  // of tune; a list
   std::string ranks = "2,4,8";
   std::string transports = "shm,tcp";
+  std::string table_sizes = "1M,10M,100M,1G";
   std::string limits;  // a list
   std::string p2p_kind;
   std::string p2p_level;  // empty: the default level
@@ -87,6 +88,13 @@ std::size_t parse_size(const char* flag, const std::string& text);
 // Splits at commas and removes spaces. std::invalid_argument, naming the flag, for an empty
 // element.
 std::vector<std::string> split_list(const std::string& flag, const std::string& text);
+
+// The same without duplicates.
+std::vector<std::string> each_once(const std::string& flag, const std::string& text);
+
+// The lists of a grid: --ranks 2,4,8 and --transport shm,tcp of the command `command`.
+std::vector<int> parse_rank_counts(const std::string& text);
+std::vector<std::string> parse_transports(const std::string& text, const std::string& command);
 
 template <typename Value, std::size_t kCount>
 std::vector<std::string> words_of(const Value (&values)[kCount]) {

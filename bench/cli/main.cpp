@@ -2,11 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <stdexcept>
 
@@ -14,9 +11,11 @@
 #include "bench/cli/arguments.h"
 #include "bench/cli/ranks.h"
 #include "bench/commands/diff.h"
+#include "bench/commands/table.h"
 #include "bench/commands/tune.h"
 #include "bench/interpreter/interpreter.h"
 #include "bench/limits/limits.h"
+#include "bench/output/plot_script.h"
 #include "bench/output/report.h"
 #include "bench/peers/peers.h"
 #include "transports/launch/launch.h"
@@ -28,21 +27,14 @@ using kolo::bench::Arguments;
 
 constexpr int kBadArguments = 2;
 
-// Replaces this process by the plot script, which is in ../share/kolo, built or installed.
 int plot(const Arguments& arguments) {
-  const auto script =
-      std::filesystem::path(kolo::own_program()).parent_path() / "../share/kolo/plot.py";
-  std::vector<std::string> words = {"python3", "-B", script.lexically_normal().string(), "--out",
-                                    arguments.plot_folder};
+  std::vector<std::string> words = {"--out", arguments.plot_folder};
   if (!arguments.plot_format.empty()) words.push_back("--format=" + arguments.plot_format);
   if (arguments.is_overview) words.emplace_back("--overview");
+  if (arguments.is_table_plot) words.emplace_back("--table");
   words.insert(words.end(), arguments.plot_files.begin(), arguments.plot_files.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  execvp(pointers[0], pointers.data());
-  std::cerr << "kolo-bench: cannot start python3, which draws the plots: " << std::strerror(errno)
-            << '\n';
+  const std::string why = kolo::bench::become_plot(words);
+  std::cerr << "kolo-bench: " << why << '\n';
   return 1;
 }
 
@@ -58,7 +50,8 @@ void require_standard_output(bool is_open) {
 bool leaves_a_file(const Arguments& arguments) {
   if (!arguments.json.empty()) return arguments.json != "-";
   return arguments.command == "plot" || arguments.command == "draw" ||
-         arguments.command == "timeline" || arguments.command == "tune";
+         arguments.command == "table" || arguments.command == "timeline" ||
+         arguments.command == "tune";
 }
 
 int list_peers() {
@@ -88,6 +81,7 @@ int run(const Arguments& arguments, int argc, const char* const* argv) {
   if (arguments.command == "transports") return list_transports();
   if (arguments.command == "diff") return kolo::bench::run_diff(arguments);
   if (arguments.command == "timeline") return kolo::bench::run_timeline(arguments.timeline);
+  if (arguments.command == "table") return kolo::bench::run_table(arguments.table);
   if (arguments.command == "draw") return kolo::bench::run_draw(arguments.draw);
   if (arguments.command == "interpreter") {
     return kolo::bench::run_interpreter(

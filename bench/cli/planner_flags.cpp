@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
 
 #include "bench/cli/commands.h"
 #include "bench/cli/sizes.h"
+#include "bench/commands/job_rows.h"
 #include "transports/registry.h"
 
 namespace kolo::bench {
@@ -21,24 +21,6 @@ constexpr int kPassesOfTune = 6;  // for long messages each pass takes long
 void add_out(CLI::App& command, TuneRequest& tune) {
   command.add_option("--out", tune.out, "The file for the table, in the format of KOLO_TUNING");
   command.add_option(kPointsFlag, tune.points)->group("");  // not for people
-}
-
-int parse_ranks(const std::string& text) {
-  int ranks = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, ranks);
-  require(error == std::errc{} && rest == end && ranks >= 2 && ranks <= 1024,
-          fmt::format("--ranks {}: expected numbers from 2 to 1024, as in 2,4,8", text));
-  return ranks;
-}
-
-// The words of a list without duplicates.
-std::vector<std::string> each_once(const char* flag, const std::string& text) {
-  std::vector<std::string> words;
-  for (const std::string& word : split_list(flag, text)) {
-    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
-  }
-  return words;
 }
 
 }  // namespace
@@ -119,13 +101,10 @@ void take_grid(const RawOptions& typed, Arguments& result) {
                         "collective out",
                         name));
   }
-  for (const std::string& word : each_once("--ranks", typed.ranks))
-    tune.ranks.push_back(parse_ranks(word));
-  for (const std::string& word : each_once("--transport", typed.transports)) {
-    require(word != "all", "--transport all: tune takes a list, as shm,tcp");
-    require_name(word, transport_names(), "--transport");
-    if (tune.points.empty()) require_usable(word);
-    tune.transports.push_back(word);
+  tune.ranks = parse_rank_counts(typed.ranks);
+  tune.transports = parse_transports(typed.transports, "tune");
+  if (tune.points.empty()) {
+    for (const std::string& name : tune.transports) require_usable(name);
   }
   require(!tune.out.empty() || !tune.points.empty(),
           "tune: --out FILE is missing, the file for the table");

@@ -10,9 +10,6 @@ class App;
 
 namespace kolo::bench {
 
-// A hidden option that tune passes to the ranks it starts.
-inline constexpr const char* kPointsFlag = "--points";
-
 void add_explain(CLI::App& app, Arguments& result, RawOptions& typed);
 void add_topology(CLI::App& app, Arguments& result, RawOptions& typed);
 void add_tune(CLI::App& app, Arguments& result, RawOptions& typed);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <iostream>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -310,7 +311,9 @@ std::uint64_t measure_all(int rank, const Arguments& arguments, std::shared_ptr<
                           Audience audience, RankState& state) {
   state.json = std::make_unique<JsonLines>(rank == 0 ? arguments.json : "");
   // With JSON lines on standard output the table goes to standard error.
-  std::ostream& table = arguments.json == "-" ? std::cerr : std::cout;
+  std::ostream& shown = arguments.json == "-" ? std::cerr : std::cout;
+  std::ostringstream unseen;
+  std::ostream& table = arguments.points.empty() ? shown : unseen;
   // Other launchers bind their ranks themselves.
   if (audience == Audience::kOneForAll) bind_rank(rank, arguments.ranks);
   require_same_arguments(rank, arguments, *store);

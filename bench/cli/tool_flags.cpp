@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/cli/commands.h"
+#include "bench/cli/table_flags.h"
 #include "bench/limits/limits.h"
 #include "collectives/communicator.h"
 
@@ -29,6 +30,8 @@ void add_plot(CLI::App& app, Arguments& result) {
       ->capture_default_str();
   command->add_flag("--overview", result.is_overview,
                     "One picture per transport and number of ranks, a panel per collective");
+  command->add_flag("--table", result.is_table_plot,
+                    "Two bar charts by size and number of processes, as of the command table");
   command->add_option("--format", result.plot_format,
                       "png, svg or pdf, or a list; default: png,svg, for an overview png");
 }
@@ -121,9 +124,16 @@ void add_tools(CLI::App& app, Arguments& result, RawOptions& typed) {
   add_timeline(app, result.timeline);
   add_draw(app, result.draw, typed);
   add_interpreter(app, result);
+  add_table(app, result, typed);
 }
 
-void take_tools(const RawOptions& typed, Arguments& result) {
+void take_tools(const RawOptions& typed, int launched, Arguments& result) {
+  require(result.command != "limits" || launched <= 1,
+          "limits measures the whole machine, and several ranks at once would disturb each other: "
+          "run it without a launcher");
+  require(!result.is_table_plot || !result.is_overview,
+          "plot draws --table or --overview; leave one out");
+  if (result.command == "table") take_table(typed, launched, result);
   require(result.command != "diff" || (result.least_percent >= 0 && result.least_percent <= 1000),
           fmt::format("--least {}: expected 0 to 1000 percent", result.least_percent));
   if (result.command == "draw") take_draw(typed, result.draw);

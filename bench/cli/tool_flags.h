@@ -1,5 +1,5 @@
-// Options of the commands that measure no collective: limits, plot, peers, diff, timeline, draw and
-// interpreter.
+// Options of the commands that measure no collective: limits, plot, peers, diff, timeline, draw,
+// interpreter and table.
 #pragma once
 
 #include "bench/cli/flags.h"
@@ -9,6 +9,7 @@ namespace kolo::bench {
 void add_tools(CLI::App& app, Arguments& result, RawOptions& typed);
 
 // Checks the options of these commands, if `result.command` is one of them.
-void take_tools(const RawOptions& typed, Arguments& result);
+// `launched`: as for parse_arguments.
+void take_tools(const RawOptions& typed, int launched, Arguments& result);
 
 }  // namespace kolo::bench

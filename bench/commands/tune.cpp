@@ -3,26 +3,23 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 
 #include "bench/cli/commands.h"
-#include "bench/cli/planner_flags.h"
 #include "bench/cli/ranks.h"
 #include "bench/cli/sizes.h"
 #include "bench/commands/algorithm_comparison.h"
+#include "bench/commands/job_rows.h"
 #include "bench/measure/cores.h"
-#include "bench/measure/memory_file.h"
 #include "bench/output/atomic_file.h"
 #include "bench/output/run_info.h"
 #include "collectives/planner/tuning.h"
@@ -30,25 +27,6 @@
 
 namespace kolo::bench {
 namespace {
-
-// The file for the points of all jobs: a memory file, which ends with this process.
-class PointsFile {
- public:
-  PointsFile() : file_(make_memory_file(0, "a file for the points of the jobs")) {}
-
-  // The path under which the jobs open it.
-  std::string path() const { return fmt::format("/proc/{}/fd/{}", getpid(), file_.get()); }
-
-  std::vector<nlohmann::json> read() const {
-    std::vector<nlohmann::json> points;
-    std::ifstream file(path());
-    for (std::string line; std::getline(file, line);) points.push_back(nlohmann::json::parse(line));
-    return points;
-  }
-
- private:
-  posix::Descriptor file_;
-};
 
 // Refuses an unwritable table before any rank starts.
 void require_writable(const std::string& table) {
@@ -173,9 +151,9 @@ std::string heading(int argc, const char* const* argv) {
                      fmt::gmtime(std::time(nullptr)), own_version());
 }
 
-TuningTable table_from(const std::vector<nlohmann::json>& points) {
+TuningTable table_from(const std::vector<nlohmann::ordered_json>& points) {
   std::ostringstream text;
-  for (const nlohmann::json& point : points) {
+  for (const nlohmann::ordered_json& point : points) {
     text << point["collective"].get<std::string>() << ' ' << point["ranks"] << ' '
          << point["transport"].get<std::string>() << ' ' << point["bytes"] << ' '
          << point["algorithm"].get<std::string>() << '\n';
@@ -183,7 +161,7 @@ TuningTable table_from(const std::vector<nlohmann::json>& points) {
   return TuningTable::parse(text.str(), "what was measured");
 }
 
-void summarize(const std::vector<nlohmann::json>& points, const Arguments& arguments) {
+void summarize(const std::vector<nlohmann::ordered_json>& points, const Arguments& arguments) {
   const auto count = [&](const auto& holds) { return std::ranges::count_if(points, holds); };
   const auto near = count([](const auto& point) { return point["distance"] <= kNear; });
   const auto noisy = count([](const auto& point) { return point["spread"] > kNear; });
@@ -210,7 +188,7 @@ std::unique_ptr<ComparisonReport> make_tune_report(const Arguments& arguments, s
 int run_tune(const Arguments& arguments, int argc, const char* const* argv) {
   const TuneRequest& tune = arguments.tune;
   require_writable(tune.out);
-  const PointsFile file;
+  const JobRows file;
   if (holds_something(tune.out)) {
     std::cerr << fmt::format("kolo-bench: --out {}: the file is not empty; the table replaces it\n",
                              tune.out);

@@ -65,17 +65,6 @@ std::optional<MemoryRoom> room_in(const CgroupFolder& folder) {
   return MemoryRoom{*limit, *limit - std::min(*limit, kept), file};
 }
 
-// The kernel's estimate of memory available without swapping; SIZE_MAX if it gives none.
-std::size_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  while (file >> word) {
-    std::size_t kibibytes = 0;
-    if (word == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
-  }
-  return SIZE_MAX;
-}
-
 // The lock of a file, for one thread of one process at a time. It ends with its descriptor. None if
 // the file cannot be locked, or if its holder keeps it too long, as a stopped process does.
 Descriptor lock_file(const std::string& path) {
@@ -128,6 +117,16 @@ std::optional<MemoryRoom> cgroup_memory(const CgroupPlaces& places) {
     if (room && (!least || room->free < least->free)) least = room;
   }
   return least;
+}
+
+std::size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    std::size_t kibibytes = 0;
+    if (word == "MemAvailable:" && file >> kibibytes) return kibibytes * 1024;
+  }
+  return SIZE_MAX;
 }
 
 MemoryClaim claim_memory(std::size_t bytes, std::string_view of_what, const CgroupPlaces& places) {

@@ -42,6 +42,10 @@ struct MemoryRoom {
 // The level with the least free memory; nothing if no level has a limit.
 std::optional<MemoryRoom> cgroup_memory(const CgroupPlaces& places = {});
 
+// The kernel's estimate of the machine's memory available without swapping; SIZE_MAX if it gives
+// none. A cgroup may allow less.
+std::size_t available_memory();
+
 // A claim to memory that was found free. Until it is destroyed, claims of other threads and
 // processes under the same limit wait, for 10 s at most. So touch the pages first: two ranks that
 // claim at the same time would otherwise both find the same memory free.
