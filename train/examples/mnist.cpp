@@ -1,7 +1,7 @@
 // Data-parallel training of a small CNN on MNIST. Prints the test accuracy after each epoch.
 //
-//   kolo-run -n 2 example_mnist mnist:DIR [EPOCHS [SAMPLES]]     (alone, without kolo-run: one
-//   rank)
+//   kolo-run -n 2 example_mnist mnist:DIR [EPOCHS [SAMPLES]]
+// Without kolo-run it runs as one rank.
 #include <iostream>
 #include <string>
 
@@ -15,7 +15,7 @@ using namespace kolo;
 using namespace kolo::train;
 
 int main(int argc, char** argv) try {
-  const std::string name = argc > 1 ? argv[1] : "digits";  // which needs no files
+  const std::string name = argc > 1 ? argv[1] : "digits";  // built in, needs no files
   const std::int64_t epochs = argc > 2 ? std::stoi(argv[2]) : 3;
   const std::int64_t samples = argc > 3 ? std::stoi(argv[3]) : 0;  // 0: all
   auto world = Communicator::from_environment();
@@ -38,7 +38,7 @@ int main(int argc, char** argv) try {
   Minibatch batch;
   for (std::int64_t done = 0; loader.next(batch); ++done) {
     reducer->begin({rate.at(done), done + 1});
-    if (batch.samples.empty()) {  // in a short last batch
+    if (batch.samples.empty()) {  // if the last batch has fewer samples than ranks
       reducer->all_zero();
     } else {
       network->forward({batch.images, batch.labels, static_cast<double>(batch.global_count)},
