@@ -24,14 +24,14 @@ namespace kolo::tensor {
 // What a node of the tape computes.
 struct Operation {
   std::string_view kind;       // "conv2d"; not copied
-  ParameterId parameter = -1;  // any of the layer's; below 0: it has none
+  ParameterId parameter = -1;  // one of the layer's; below 0: it has none
   // Floating-point operations of forward and backward, two for each product in a sum, padding
   // included; 0: not counted.
   double flops = 0;
 };
 
 struct OperationTime {
-  Operation operation;  // its flops are summed, too
+  Operation operation;  // its flops are sums, as the seconds are
   double forward = 0;   // seconds
   double backward = 0;
 };
@@ -58,7 +58,7 @@ class Profile {
 
   Now now_;
   std::vector<OperationTime> operations_;
-  double mark_ = 0;  // end of the operation before, without pauses since
+  double mark_ = 0;  // when the current operation began, plus the pauses since
   double paused_ = 0;
 };
 

@@ -65,9 +65,9 @@ struct Arguments {
   std::string explained;  // of explain: the collective command
   TuneRequest tune;
   TableRequest table;
-  std::string points;               // in a job of table: the file for the rows; no table is printed
-  bool is_quick = false;            // of limits and interpreter: fewer sizes and repeats
-  std::vector<std::string> limits;  // of limits: only these parts; empty: all
+  std::string points;     // file for the rows, in a job that `table` starts; prints no table
+  bool is_quick = false;  // of limits and interpreter: fewer sizes and repeats
+  std::vector<std::string> limits;           // of limits: only these parts; empty: all
   std::vector<std::string> without_meaning;  // given options that this collective ignores
   std::vector<std::string> no_peers;  // requested, but unusable; why_left_out has the reasons
 };

@@ -283,7 +283,8 @@ std::vector<int> parse_rank_counts(const std::string& text) {
 std::vector<std::string> parse_transports(const std::string& text, const std::string& command) {
   std::vector<std::string> names = each_once("--transport", text);
   for (const std::string& name : names) {
-    require(name != "all", fmt::format("--transport all: {} takes a list, as shm,tcp", command));
+    require(name != "all",
+            fmt::format("--transport all: {} takes a list, such as shm,tcp", command));
     require_name(name, transport_names(), "--transport");
   }
   return names;

@@ -49,7 +49,7 @@ int power_of(std::string_view unit) {
 
 // A size as typed, in its parts.
 struct Words {
-  std::optional<std::size_t> value;  // none: no number, or too large a one
+  std::optional<std::size_t> value;  // none: there is no number, or it is too large
   std::string_view number;
   std::string_view unit;
 };

@@ -26,9 +26,9 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
       throw std::invalid_argument(fmt::format("--sizes: {}", error.what()));
     }
     require(sizes.back() > 0, "--sizes 0: expected more than 0 bytes");
-    require(
-        std::ranges::count(sizes, sizes.back()) == 1,
-        fmt::format("--sizes {}: measured as {} bytes, which is named twice", word, sizes.back()));
+    require(std::ranges::count(sizes, sizes.back()) == 1,
+            fmt::format("--sizes {}: this becomes {} bytes, a size that is named twice", word,
+                        sizes.back()));
   }
   return sizes;
 }
@@ -66,7 +66,7 @@ void add_table(CLI::App& app, Arguments& result, RawOptions& typed) {
       ->capture_default_str();
   command
       ->add_option("--timeout", typed.timeout_s,
-                   "Seconds after which a rank that others wait for is lost")
+                   "Seconds until a rank that others wait for counts as lost")
       ->capture_default_str();
   command->add_option("-o,--out", result.table.out,
                       "The folder for points, table and charts; finished points in it are kept");
@@ -88,11 +88,11 @@ void take_table(const RawOptions& typed, int launched, Arguments& result) {
   table.timeout_s = typed.timeout_s;
   for (const std::string& peer : table.against) {
     require(!needs_device(peer),
-            fmt::format("--against {}: it works on the memory of devices alone; table measures "
-                        "host memory",
-                        peer));
+            fmt::format(
+                "--against {}: this library needs device memory, and table measures host memory",
+                peer));
   }
-  // The points' own checks, before the first one runs.
+  // Check the options of all points, as their jobs will, before the first job runs.
   for (const std::string& transport : table.transports) {
     const int most = *std::ranges::max_element(table.ranks);
     const std::vector<std::string> words = point_command(table, {transport, most, table.sizes[0]});

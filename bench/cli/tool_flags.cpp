@@ -30,8 +30,9 @@ void add_plot(CLI::App& app, Arguments& result) {
       ->capture_default_str();
   command->add_flag("--overview", result.is_overview,
                     "One picture per transport and number of ranks, a panel per collective");
-  command->add_flag("--table", result.is_table_plot,
-                    "Two bar charts by size and number of processes, as of the command table");
+  command->add_flag(
+      "--table", result.is_table_plot,
+      "Two bar charts by size and number of processes, as the command table draws them");
   command->add_option("--format", result.plot_format,
                       "png, svg or pdf, or a list; default: png,svg, for an overview png");
 }

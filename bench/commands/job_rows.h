@@ -1,4 +1,4 @@
-// A memory file to which the jobs of a command append JSON lines. It ends with this process.
+// Memory file to which the jobs of a command append JSON lines. It is gone when this process ends.
 #pragma once
 
 #include <nlohmann/json.hpp>

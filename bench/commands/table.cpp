@@ -29,10 +29,10 @@ namespace fs = std::filesystem;
 constexpr int kFailed = 1;
 constexpr int kWrongResults = 3;
 constexpr int kPasses = 4;
-constexpr std::size_t kPassBytes = 100'000'000;  // about as many in each pass, of each rank
+constexpr std::size_t kPassBytes = 100'000'000;  // that a rank reduces in a pass, about
 constexpr int kMostPerPass = 25;
 constexpr int kFewestPerPass = 2;
-constexpr double kStartBytes = 3e8;  // start and end of a job take as long as these
+constexpr double kStartBytes = 3e8;  // a job's start and end take as long as so many bytes
 
 constexpr const char* kCharts =
     "\n![time](allreduce_table_time.png)\n\n![bandwidth](allreduce_table_bandwidth.png)\n";
@@ -40,7 +40,7 @@ constexpr const char* kCharts =
 struct Outcome {
   std::vector<TableEntry> entries;
   int exit_code = 0;
-  std::string incomplete;  // why points are missing; empty: none is
+  std::string incomplete;  // why the command ended early; empty: it did not
 };
 
 std::size_t memory_left() {
@@ -57,8 +57,8 @@ double weight_of(const TableRequest& request, const TableKey& key) {
          libraries * (turns.iterations + turns.passes) * key.ranks * static_cast<double>(key.bytes);
 }
 
-// Measures a point, and fills its rows. Returns the job's exit code, or kFailed after an exception,
-// which is then reported.
+// Measures a point, and fills its rows. Returns the job's exit code. An exception is reported, and
+// is kFailed.
 int measure(const TableRequest& request, TablePoint& point) {
   try {
     const JobRows rows;
@@ -110,7 +110,7 @@ class TableRun {
     return weights;
   }
 
-  // Returns why the point is missing afterwards; empty: it is not.
+  // Returns "" if the point is measured now; otherwise the reason why it is not.
   std::string measure_point(const TableKey& key, Outcome& outcome) {
     const std::string name = to_string(key);
     if (const std::string why = why_no_memory(key, memory_left()); !why.empty()) {
@@ -127,7 +127,7 @@ class TableRun {
     progress_.end(name, medians_text(point) + (is_wrong ? ", with WRONG results" : ""));
     try {
       points_.add(std::move(point));
-    } catch (const std::exception& error) {  // the points so far are reported
+    } catch (const std::exception& error) {  // the table still has the points so far
       std::cerr << "kolo-bench: " << error.what() << '\n';
       return fail(outcome, kFailed, name + " cannot be stored");
     }
@@ -216,16 +216,18 @@ std::string why_no_memory(const TableKey& key, std::size_t available) {
   const double needed = kCopies * key.ranks * static_cast<double>(key.bytes);
   if (needed <= static_cast<double>(available)) return "";
   return fmt::format(
-      "memory is too small: {} x {} x {} needs {:.1f} GB, and {:.1f} GB are available", kCopies,
-      key.ranks, format_decimal_bytes(key.bytes), needed / 1e9,
+      "memory is too small: {} buffers of {} for each of {} ranks need {:.1f} GB, and {:.1f} GB "
+      "are available",
+      kCopies, format_decimal_bytes(key.bytes), key.ranks, needed / 1e9,
       static_cast<double>(available) / 1e9);
 }
 
 int run_table(const TableRequest& request) {
   TablePoints points(request.out, flags_of(request));
   if (!points.is_empty())
-    std::cerr << fmt::format("kolo-bench: --out {}: goes on with the points that are there\n",
-                             request.out);
+    std::cerr << fmt::format(
+        "kolo-bench: --out {}: keeps the finished points there and measures the others\n",
+        request.out);
   const Outcome outcome = TableRun(request, points).run();
   publish(request, outcome);
   return outcome.exit_code;

@@ -35,8 +35,8 @@ std::vector<TableKey> keys_of(const TableRequest& request);
 // "4 ranks over shm, 10 MB"
 std::string to_string(const TableKey& key);
 
-// Iterations of a point, and passes that they are divided into. Large sizes have fewer, so that the
-// table takes minutes. 0 `asked`: by size.
+// Iterations of a point, and the number of passes that share them. Large sizes have fewer, so that
+// the table takes minutes. `asked`: as --iterations; 0: by size.
 struct Turns {
   int iterations = 0;
   int passes = 0;
@@ -52,8 +52,8 @@ std::vector<std::string> point_command(const TableRequest& request, const TableK
 std::string why_no_memory(const TableKey& key, std::size_t available);
 
 // Returns an exit code: 0, 3 for wrong results, or that of the job that failed. Finished points are
-// reported in any case. std::invalid_argument before anything is measured if the folder's points
-// were made with other flags.
+// reported in any case. Throws std::invalid_argument, before anything is measured, if the points in
+// the folder cannot be compared with new ones (TablePoints).
 int run_table(const TableRequest& request);
 
 }  // namespace kolo::bench

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
       fmt::format("{}: {}; choose another --out folder, or remove this file", path, why));
 }
 
-// Refuses the first flag that differs.
+// Throws for the first flag or fact that differs.
 void require_same(const std::string& path, const TableFlags& before, const TableFlags& now) {
   TableFlags names = before;
   names.insert(now.begin(), now.end());
@@ -36,7 +36,7 @@ void require_same(const std::string& path, const TableFlags& before, const Table
       return found == flags.end() ? std::string("nothing") : "'" + found->second + "'";
     };
     if (value_in(before) == value_in(now)) continue;
-    refuse(path, fmt::format("its points were made with other flags: {} was {} and is {}",
+    refuse(path, fmt::format("its points were measured in another way: {} was {} and is {}",
                              name.first, value_in(before), value_in(now)));
   }
 }
@@ -85,7 +85,7 @@ void TablePoints::read(const std::string& text) {
                          json.at("rows").get<std::vector<Json>>()});
       wrong_of(points_.back());
     } catch (const nlohmann::json::exception&) {
-      refuse(path_, fmt::format("line {} is not of kolo-bench table", number));
+      refuse(path_, fmt::format("line {} was not written by kolo-bench table", number));
     }
   }
 }

@@ -17,23 +17,25 @@ struct TablePoint {
   std::vector<nlohmann::ordered_json> rows;  // kolo's, then the peers', as --json writes them
 };
 
-// Wrong elements of a point, of all libraries.
+// The number of wrong elements in a point, over all libraries.
 std::size_t wrong_of(const TablePoint& point);
 
-// Flag or fact to value: equal for all points of a folder.
+// What must be equal for all points of a folder: flags, environment, machine and version, by name.
 using TableFlags = std::map<std::string, std::string>;
 TableFlags flags_of(const TableRequest& request);
 
 class TablePoints {
  public:
-  // Makes the folder and reads the points of an earlier start. std::invalid_argument if they were
-  // made with other flags, if the file is of another kind, or if the folder cannot be written.
+  // Makes the folder and reads the points of an earlier start. Throws std::invalid_argument
+  // if they were made with other TableFlags, if the file is of another kind, or if the folder
+  // cannot be written.
   TablePoints(const std::string& folder, TableFlags flags);
 
   bool is_empty() const { return points_.empty(); }
   // Null if the point has not been measured.
   const TablePoint* find(const TableKey& key) const;
-  // Takes the place of an earlier point of that key. Error kSystem if it cannot be written.
+  // Stores a point; it replaces an earlier one with the same key. Error kSystem if the file cannot
+  // be written.
   void add(TablePoint point);
 
  private:

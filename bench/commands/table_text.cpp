@@ -27,7 +27,7 @@ constexpr const char* kDefinitions =
   commands of kolo-bench use powers of 1024.)
 - time of an iteration: the longest over the processes, after a barrier.
 - average, median: over the `iter` counted iterations. Warm-up iterations are not counted. Guides
-  give averages. One disturbance moves an average, but not a median.
+  give averages. One slow iteration changes an average, but not a median.
 - algbw = size / median. 1 GB/s is 10^9 bytes per second.
 - busbw = algbw * 2 (n - 1) / n with n processes: what the busiest link carries in one direction,
   with the best algorithm. It can be compared between numbers of processes.
@@ -52,7 +52,7 @@ std::string note_of(const Json& row) {
     notes.push_back(fmt::format("WRONG: {}", format_count(wrong, "element")));
   const std::string crowd = crowd_text(row);
   if (!crowd.empty()) notes.push_back(crowd);
-  // With more processes than cores the probe of the cores is disturbed in any case.
+  // With more processes than cores the probe of the cores is always disturbed.
   const std::string regime = row.value("regime", "");
   if (crowd.empty() && (regime == "moved" || regime == "disturbed")) notes.push_back(regime);
   return fmt::format("{}", fmt::join(notes, "; "));
@@ -106,9 +106,8 @@ std::string notes_text(const std::vector<TableEntry>& entries) {
   std::string text;
   if (!crowded.empty()) {
     text += fmt::format(
-        "- More processes than cores: these times also show how processes share cores. Waiting "
-        "that\n"
-        "  keeps a core and further threads of a library (gloo: two per process) cost more there.\n"
+        "- More processes than cores: these times also show how processes share cores. Busy\n"
+        "  waiting and a library's own threads (gloo: two per process) cost more there.\n"
         "  They are: {}.\n",
         fmt::join(crowded, "; "));
   }
@@ -154,7 +153,7 @@ std::string table_text(const TableRequest& request, const std::vector<TableEntry
   }
   text += fmt::format("\n{}{}", kDefinitions, notes_text(entries));
   if (!incomplete.empty()) {
-    text += fmt::format("\nINCOMPLETE: {}. The same command goes on with the missing points.\n",
+    text += fmt::format("\nINCOMPLETE: {}. The same command measures the missing points.\n",
                         incomplete);
   }
   return text;

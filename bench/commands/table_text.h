@@ -21,8 +21,8 @@ std::string crowd_text(const nlohmann::ordered_json& row);
 // "kolo 12.3 ms, gloo 45.6 ms": the medians of a point.
 std::string medians_text(const TablePoint& point);
 
-// A table per transport, with definitions below. `incomplete`: why points are missing, if the
-// command ended early; empty: it did not.
+// A table per transport, with definitions below. `incomplete`: why the command ended early; empty:
+// it did not.
 std::string table_text(const TableRequest& request, const std::vector<TableEntry>& entries,
                        const std::string& incomplete);
 

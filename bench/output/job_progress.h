@@ -1,5 +1,5 @@
-// Progress of a command that runs jobs: a line for each finished job, with the time left. On a
-// terminal also the job that is running.
+// Progress of a command that runs jobs: a line for each finished job, with the time left. A
+// terminal also shows the running job.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ class JobProgress {
 
   // The next job begins.
   void begin(const std::string& job);
-  // The job has ended; `outcome` says how, in a few words.
+  // The job has ended; `outcome` is its result, in a few words.
   void end(const std::string& job, const std::string& outcome);
   // The next job does not run. It took no time, so it does not count for the time left.
   void skip(const std::string& job, const std::string& why);

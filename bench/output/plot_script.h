@@ -7,7 +7,7 @@
 
 namespace kolo::bench {
 
-// Replaces this process by the script. Returns only if that fails; the reason.
+// Replaces this process by the script. Returns only if that fails, with the reason.
 std::string become_plot(const std::vector<std::string>& arguments);
 
 // Runs the script and waits for its end. Returns whether it succeeded; if not, an error message is

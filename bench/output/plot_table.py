@@ -1,8 +1,8 @@
 """Bar charts of `kolo-bench table`: time and bandwidth by size, grouped by the number of processes; a panel per library.
 
-A bar of a time is as high as the average, with a dash at the median. A bar of a bandwidth is the bus bandwidth of the median. Bars
-with hatching have more processes than cores. Hollow bars were measured while the cores moved or were disturbed. A peer that was
-measured beside several transports of kolo has one panel, of its last rows.
+In the chart of times a bar shows the average, and a dash the median. In the chart of bandwidths a bar shows the bus bandwidth of the
+median. Hatched bars have more processes than cores. Hollow bars were measured while the cores moved or were disturbed. A peer that
+was measured beside several transports of kolo has one panel, with its last rows.
 """
 
 import math
@@ -17,7 +17,7 @@ MOST_TITLE = 50
 BAR_SHARE = 0.84  # of the distance between two sizes, for all bars of a size
 PANEL_INCHES = (5.2, 3.6)
 COLORS = ("#9ccfc0", "#3d9a80", "#0b5a44", "#e0b25c", "#b5651d", "#7a4412")  # by the number of processes
-CROWDED = "more processes than cores: shows shared cores, too"
+CROWDED = "more processes than cores, which share them"
 MEDIAN = "median"
 LABELS = {"time": "time, ms (average)", "bandwidth": "bus bandwidth, GB/s (of the median)"}
 TITLES = {"time": "time", "bandwidth": "bus bandwidth"}
@@ -55,7 +55,7 @@ def panels_of(rows):
 
 
 def style_of(row, color):
-    """The look of a bar. Hatching says more than hollow: the probe of the cores is disturbed there in any case."""
+    """The look of a bar. Hatching takes precedence: with more processes than cores, the probe of the cores is always disturbed."""
     if is_crowded(row):
         return {"facecolor": color, "edgecolor": "white", "hatch": "///", "linewidth": 0}
     if is_unsure(row):

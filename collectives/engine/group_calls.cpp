@@ -53,11 +53,11 @@ std::vector<Maker> chain_to(const std::vector<Maker>& found, std::size_t last) {
   return chain;
 }
 
-// Finds ranks that wait for each other for ever, since each makes another group. The result begins
-// with `rank`, which makes the group `mine`. Each rank waits for the next one, and the last one for
-// `rank`. It is the shortest such cycle. Empty: there is none.
+// Finds the shortest cycle of ranks that wait for each other, because each makes a different group.
+// The result begins with `rank`, which makes the group `mine`. Each rank waits for the next one,
+// and the last one for `rank`. Empty: there is no cycle.
 //
-// This is a search in breadth, from `rank` over the ranks that a rank waits for.
+// A breadth-first search from `rank`; its edges lead from a rank to those that it waits for.
 std::vector<Maker> find_cycle(Store& store, int rank, const GroupCall& mine, Deadline until) {
   std::vector<Maker> found = {{rank, mine}};
   for (std::size_t i = 0; i < found.size(); ++i) {

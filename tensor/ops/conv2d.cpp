@@ -50,7 +50,8 @@ Conv2dShape checked_shape(const Shape& x, const Shape& weight, const Conv2dSetti
   return shape;
 }
 
-// Backward has as many for the weight, and again for x.
+// Operations of forward and backward. Backward has as many as forward for the gradient of the
+// weight, and as many again for that of x.
 double flops_of(const Conv2dShape& shape, bool has_dx) {
   const auto forward = static_cast<double>(2 * shape.batch * shape.out_h() * shape.out_w() *
                                            shape.out * shape.in * shape.kernel * shape.kernel);

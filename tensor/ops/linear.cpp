@@ -52,7 +52,7 @@ Value linear(Tape& tape, const Value& x, ParameterId weight, ParameterId bias) {
   node->bias = bias;
   node->x = x;
   node->y = y;
-  // Backward has as many for the weight, and again for x.
+  // Backward has as many for the gradient of the weight, and as many again for that of x.
   const auto forward_flops = static_cast<double>(2 * shape[0] * shape[1] * weights[0]);
   tape.record(std::move(node), {"linear", weight, forward_flops * (x->needs_gradient ? 3 : 2)});
   return y;

@@ -17,7 +17,7 @@ void require_equal_terms(const RunRecord& first, const RunRecord& other) {
     // A single rank has no transport, so it lacks that term; an arm with servers may have it.
     const bool is_alone = first.terms.count(name.first) == 0 || other.terms.count(name.first) == 0;
     if (name.first == "transport" && is_alone && first.workers == 1) continue;
-    // Programs compute and communicate in their own ways; some terms one of them does not know.
+    // kolo and PyTorch compute and communicate in different ways, and PyTorch lacks some terms.
     const bool is_own = is_alone || name.first == "compute" || name.first == "transport";
     if (first.program != other.program && is_own) continue;
     const std::string mine = value_of(first, name.first), theirs = value_of(other, name.first);

@@ -53,13 +53,13 @@ struct RankRecord {
   double peak_mib = 0;    // resident memory
 };
 
-// One operation of the model on rank 0, of those counted iterations. Means per iteration.
+// Times of one operation of the model on rank 0: means over the counted iterations.
 struct LayerRecord {
-  std::string name;     // "conv1"; of an operation without parameters "after conv1"
+  std::string name;     // "conv1"; "after conv1" if it has no parameters
   std::string kind;     // "conv2d"
   double forward = 0;   // seconds
   double backward = 0;  // seconds, without communication inside
-  double flops = 0;     // of both; 0: not counted
+  double flops = 0;     // of forward and backward; 0: not counted
 };
 
 struct RunRecord {

@@ -25,7 +25,7 @@ class TrainingSetup {
   // workers, makes the model, and broadcasts rank 0's parameters and buffers. Throws DataError;
   // std::runtime_error if ranks disagree.
   TrainingSetup(const Options& options, Communicator& communicator);
-  // The same as on rank 0, without other ranks: nothing is compared or sent.
+  // The setup of rank 0 without a communicator. Nothing is compared with other ranks, or sent.
   explicit TrainingSetup(const Options& options);
 
   const Options& options() const { return options_; }

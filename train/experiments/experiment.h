@@ -64,7 +64,8 @@ struct Column {
 struct Row {
   std::string arm;
   std::map<std::string, double> numbers;
-  std::map<std::string, std::vector<double>> of_seeds;  // whose means are in `numbers`
+  // One value per seed, whose mean is in `numbers`.
+  std::map<std::string, std::vector<double>> of_seeds;
   std::string note;
 };
 

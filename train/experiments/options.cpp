@@ -103,7 +103,8 @@ ExperimentOptions parse_experiment(const Experiment& experiment,
   }
   if (has_flag(options.training, "--profile")) {
     throw UsageError(fmt::format(
-        "{} does not use --profile: its report has no layers; profile one point by compare", name));
+        "{} does not use --profile: its report has no times of layers; use compare --profile",
+        name));
   }
   for (const FixedFlag& flag : experiment.fixed) {
     if (!has_flag(options.training, flag.name)) continue;

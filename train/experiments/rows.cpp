@@ -63,8 +63,8 @@ void add_parts(Row& row, const ArmRuns& arm, double factor) {
 std::string seeds_text(std::span<const Point> points) {
   const int seeds = points.front().options.seeds;
   if (seeds < 2) return "";
-  return fmt::format(" Each number is a mean over {} seeds. Measured ones are with {}.", seeds,
-                     seeds == 2 ? "[the smaller, the larger]" : "± the standard deviation");
+  return fmt::format(" Each number is a mean over {} seeds. Measured numbers are shown with {}.",
+                     seeds, seeds == 2 ? "[the smaller, the larger]" : "± the standard deviation");
 }
 
 }  // namespace kolo::train

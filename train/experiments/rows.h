@@ -14,7 +14,7 @@ using Values = std::vector<double>;
 
 double mean_of(const Values& values);
 
-// Adds the mean over seeds, which the table shows with its spread.
+// Adds a measured number: the mean over seeds, and the single values, for the spread in the table.
 void add(Row& row, const std::string& key, Values of_seeds);
 
 // The runs of one arm at one point, one per seed.
@@ -25,7 +25,7 @@ struct ArmRuns {
   const RunRecord& first() const { return *runs.front(); }
   // One value per seed.
   Values values(const std::function<double(const RunRecord&)>& number) const;
-  // The same of the mean over workers.
+  // One value per seed: the mean over the workers of that run.
   Values values_of_workers(const std::function<double(const RankRecord&)>& number) const;
 
   Values images_per_second() const;
@@ -39,7 +39,7 @@ std::vector<ArmRuns> arms_of(const PointResult& result);
 // Adds the parts of an iteration as "part_data" and so on, for the plots.
 void add_parts(Row& row, const ArmRuns& arm, double factor);
 
-// What a number of several seeds is, in words; or nothing.
+// A sentence on means and spreads, with a space before it. Empty for one seed.
 std::string seeds_text(std::span<const Point> points);
 
 }  // namespace kolo::train

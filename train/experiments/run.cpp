@@ -127,7 +127,7 @@ void publish_experiment(const Experiment& experiment, const ExperimentOptions& o
   warn_of_mixture(outcome.results, report.summary);
   if (!outcome.incomplete.empty()) {
     report.summary.findings.push_back(fmt::format(
-        "INCOMPLETE: {}. The same command goes on with the missing points.", outcome.incomplete));
+        "INCOMPLETE: {}. The same command measures the missing points.", outcome.incomplete));
   }
   report.results = std::move(outcome.results);
   publish(options.report, {experiment_text(report), experiment_json(report),
@@ -149,8 +149,10 @@ int run_experiment(const Experiment& experiment, const ExperimentOptions& option
   PointStore store(options.report,
                    shared_flags(experiment.name, points.front().options, experiment.varied));
   if (!store.is_empty())
-    std::fprintf(stderr, "kolo-train: --report %s: goes on with the points that are there\n",
-                 options.report.c_str());
+    std::fprintf(
+        stderr,
+        "kolo-train: --report %s: keeps the finished points there and measures the others\n",
+        options.report.c_str());
   Outcome outcome = PointRunner(experiment, points, store).run();
   const int exit_code = outcome.exit_code;
   if (!outcome.results.empty())

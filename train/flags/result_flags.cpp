@@ -27,7 +27,7 @@ void add_result_flags(CLI::App& app, TypedFlags& typed) {
       ->check(whole_number(0, kMostEpochs))
       ->group(group);
   app.add_flag("--profile", o.has_profile,
-               "also report the time of each layer; measuring it slows down the run a little [no]")
+               "also report the time of each layer; this slows the run down a little [no]")
       ->group(group);
   app.add_option("--report", o.report,
                  "folder for report.json, report.md and plots [compare: report]")

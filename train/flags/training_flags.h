@@ -23,7 +23,7 @@ struct TypedFlags {
   ArmDefaults arm_defaults;
   std::string straggle;
   double timeout_s = 60;
-  bool is_versus = false;  // the command: other defaults of compare
+  bool is_versus = false;  // compare was called as versus: other defaults
   bool is_report_given = false;
   bool has_no_report = false;
   bool has_no_progress_thread = false;

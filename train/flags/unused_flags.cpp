@@ -62,8 +62,7 @@ constexpr std::array<FlagOfArms, 5> kFlagsOfArms{{
     {"--python", is_torch},
 }};
 
-// PyTorch's arms have the same data, weights, optimizer and iterations, but not what kolo alone
-// has.
+// Refuses flags that PyTorch's arms do not implement.
 void refuse_for_torch(const Options& o) {
   const auto arm = std::ranges::find_if(o.arms, &Arm::is_torch);
   if (arm == o.arms.end()) return;
@@ -80,8 +79,9 @@ void refuse_for_torch(const Options& o) {
        {"--resume", !o.resume.empty()}}};
   for (const auto& [flag, is_set] : others) {
     if (is_set)
-      refuse(fmt::format("--strategies: {} trains in PyTorch, which has no {} here; remove one",
-                         name, flag));
+      refuse(fmt::format(
+          "--strategies: {} trains in PyTorch, where {} has no effect; remove one of them", name,
+          flag));
   }
 }
 

@@ -35,7 +35,7 @@ inline constexpr BucketSizes kAllParameters{std::numeric_limits<std::int64_t>::m
 // std::invalid_argument for ranges out of order, and for sizes below 1.
 std::vector<Bucket> plan_buckets(std::span<const tensor::Range> parameters,
                                  std::int64_t arena_elements, const BucketSizes& sizes);
-// The buckets of all parameters.
+// The same for all parameters of a model.
 std::vector<Bucket> plan_buckets(const tensor::Parameters& parameters,
                                  const BucketSizes& sizes = {});
 

@@ -58,9 +58,9 @@ class GradientReducer {
   // std::runtime_error with rank, iteration and parameter if an element of its gradient is infinite
   // or not a number.
   virtual void gradient_ready(tensor::ParameterId id) = 0;
-  // Marks all gradients as final. For servers.
+  // Servers call it instead of gradient_ready(): all gradients are final.
   virtual void all_ready() = 0;
-  // The same, of a worker without samples in this iteration: its gradients become zero.
+  // A worker without samples in this iteration calls it: all gradients become zero, and are final.
   void all_zero();
   // Ends the iteration. With `is_complete` all parameters are up to date when it returns; else some
   // may be updated in the next forward, by before_use().

@@ -29,7 +29,7 @@ std::int64_t counted_iterations(std::int64_t iterations, std::int64_t skip);
 // The means of one rank. The caller fills in the rank's identity and its resource usage.
 RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_t skip);
 
-// The layers of a profile over `counted` iterations, with the names of their parameters.
+// Means of a profile over its `counted` iterations. Layers have the names of their parameters.
 std::vector<LayerRecord> layer_records(const tensor::Profile& profile,
                                        const tensor::Parameters& parameters, std::int64_t counted);
 

@@ -57,7 +57,7 @@ class Trainer {
   bool is_stop_requested();
   void save_if_due(int epoch);
   void skip_iteration();
-  // Whether the iteration that is running counts for speeds.
+  // True if the current iteration counts for speeds.
   bool is_counted() const;
   void forward_and_backward(IterationRecord& iteration);
   // Hook of backward: the gradient of a parameter is final.

@@ -34,7 +34,8 @@ struct ModelSettings {
 std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
                                           const ModelSettings& settings);
 
-// The same as a network: with the memory of parameters and gradients, and initial values by `seed`.
+// Makes a model as a network, which owns its parameters and gradients. `seed`: of the initial
+// values.
 std::unique_ptr<tensor::Network> make_network(std::string_view name, const ModelSettings& settings,
                                               std::unique_ptr<tensor::Backend> backend,
                                               std::uint64_t seed);

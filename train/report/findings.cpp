@@ -144,7 +144,7 @@ std::string name_of(const RunRecord& run, const Report& report) {
 // be slower because communication uses cores or memory, which is a property of the strategy.)
 std::string finding_on_forward(const Report& report) {
   constexpr double kSame = 1.15;
-  // Another program computes in its own way.
+  // PyTorch's forward takes another time.
   std::vector<RunRecord> runs;
   std::ranges::copy_if(report.runs, std::back_inserter(runs), &RunRecord::is_kolo);
   if (runs.empty()) return "";
@@ -163,7 +163,7 @@ std::string finding_on_forward(const Report& report) {
       slow->servers > 0 ? ", or its dedicated servers used the workers' cores" : "");
 }
 
-// The worker of a run for which all others waited, and for how long: 0 if there is none.
+// A worker for which all others of its run waited. `seconds` is 0 if there is none.
 struct Wait {
   const RunRecord* run = nullptr;
   const RankRecord* rank = nullptr;
@@ -176,8 +176,9 @@ double exposed_of(const RankRecord& rank) {
   return rank.parts[static_cast<std::size_t>(Part::exposed)];
 }
 
-// Every other worker computed for less time, and communicated for more, as it waited. The least of
-// these differences is the time for which all waited. Two equally slow workers give 0.
+// Finds the worker for which all others waited longest. Compared with it, each other worker
+// computes for less time, and communicates for more, since it waits. The least of these differences
+// is the time for which all others waited. If two workers are equally slow, it is 0.
 Wait longest_wait(const RunRecord& run) {
   Wait longest{&run};
   for (const RankRecord& slow : run.ranks) {
@@ -196,8 +197,8 @@ Wait longest_wait(const RunRecord& run) {
   return longest;
 }
 
-// "ring: rank 2, whose backward took 31.0 ms, theirs 20.2 ms". Names the part of an iteration with
-// the largest difference from the mean of the other workers.
+// "ring: rank 2, whose backward took 31.0 ms, the others' 20.2 ms on average". Names the part of an
+// iteration with the largest difference from the mean of the other workers.
 std::string wait_text(const Wait& wait, const std::string& name) {
   std::size_t part = 0;
   double largest = -INFINITY, theirs = 0;
@@ -212,13 +213,13 @@ std::string wait_text(const Wait& wait, const std::string& name) {
     theirs = mean;
     part = i;
   }
-  return fmt::format("{}: rank {}, whose {} took {:.1f} ms, theirs {:.1f} ms", name,
+  return fmt::format("{}: rank {}, whose {} took {:.1f} ms, the others' {:.1f} ms on average", name,
                      wait.rank->rank, kPartNames[part], 1e3 * wait.rank->parts[part], 1e3 * theirs);
 }
 
 // Warns of a worker for which all others waited; otherwise empty. For each arm, names the seed with
-// the longest wait. In arms whose workers do not wait for each other in every iteration, a slow
-// worker costs the others no time of each iteration, so they have no such warning.
+// the longest wait. Arms whose workers do not wait for each other in each iteration have no such
+// warning.
 std::string finding_on_waiting(const Report& report) {
   constexpr double kShort =
       0.1;                    // of an iteration; seen with equal work on two busy cores: below 0.07
@@ -239,18 +240,16 @@ std::string finding_on_waiting(const Report& report) {
   std::vector<std::string> texts;
   for (const Wait& wait : longest) texts.push_back(wait_text(wait, name_of(*wait.run, report)));
   return fmt::format(
-      "WARNING: all other workers waited for one, for more than {:.0f} % of an iteration ({}). "
-      "Look "
-      "on its host for other programs, fewer cores or slower data.",
+      "WARNING: one worker kept all others waiting for more than {:.0f} % of an iteration ({}). "
+      "Look on its host for other programs, fewer cores or slower data.",
       100 * kShort, fmt::join(texts, "; "));
 }
 
-// Warns of times that were made with --profile; otherwise empty.
+// Warns that --profile made the runs slower; empty without --profile.
 std::string finding_on_profile(const Report& report) {
   if (report.runs.front().layers.empty()) return "";
-  return "WARNING: --profile read the clock at each layer, which takes time: compare speeds of "
-         "runs "
-         "without it.";
+  return "WARNING: --profile read the clock at each layer, and so made the runs slower; compare "
+         "speeds without --profile.";
 }
 
 // Warns by name of arms with more processes than cores; otherwise empty.
@@ -302,8 +301,8 @@ std::string finding_on_tests(const Report& report) {
   return "";
 }
 
-// The loss of the first iteration depends on weights, samples and their order alone. Says whether
-// PyTorch's arms had those of kolo's; empty without both.
+// Compares the loss of the first iteration between kolo and PyTorch. It depends only on weights,
+// samples and their order, so it shows whether these were the same. Empty without both programs.
 std::string finding_on_first_losses(const Report& report) {
   constexpr double kRounding = 1e-3;  // seen with ResNet-50: 1e-5
   const RunRecord* own = nullptr;     // of the same seed
@@ -350,7 +349,8 @@ std::vector<Accuracies> accuracies_of(const Report& report) {
   return all;
 }
 
-// Whether the accuracies of kolo and of PyTorch overlap; empty without both, and for one seed.
+// Reports whether the accuracies of kolo and of PyTorch overlap. Empty without both programs, and
+// for one seed.
 std::string finding_on_accuracies(const Report& report) {
   std::vector<std::string> ranges;
   double kolo_low = INFINITY, kolo_high = -INFINITY, low = INFINITY, high = -INFINITY;

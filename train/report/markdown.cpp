@@ -68,8 +68,8 @@ constexpr std::array<Meaning, 20> kMeanings{{
     {"trained by",
      "torch-ddp, torch-ddp-kolo: PyTorch's DistributedDataParallel over gloo or kolo's backend. "
      "torch-ps: reduce, step, broadcast over gloo. They begin with kolo's weights, samples, order "
-     "and learning rates. Their exposed communication is what backward takes after the last "
-     "gradient; gloo counts no bytes"},
+     "and learning rates. Exposed communication of torch-ddp is the time of backward after the "
+     "last gradient, that of torch-ps the time of reduce and broadcast. gloo counts no bytes"},
     {"after S s of training",
      "the arms at equal time: test accuracy of the last evaluated epoch that had ended when the "
      "fastest run ended its training"},
@@ -268,7 +268,7 @@ std::string table_text(const Table& table) {
   return text + "\n";
 }
 
-// For the terminal: the longest rows of each arm. report.md has all.
+// For the terminal: the longest rows of each arm. report.md has all rows.
 std::string profile_text(const Report& report, const std::vector<std::string>& arms) {
   if (report.runs.front().layers.empty()) return "";
   constexpr std::size_t kMost = 20;

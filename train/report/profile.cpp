@@ -10,7 +10,7 @@
 namespace kolo::train {
 namespace {
 
-// A part of an iteration outside of layers has only `total`.
+// One row: a layer, or another part of an iteration, which has only `total`.
 struct ProfileRow {
   std::string name, kind;
   double forward = 0, backward = 0, total = 0;  // seconds
@@ -19,7 +19,8 @@ struct ProfileRow {
 
 const RankRecord& first_rank(const RunRecord& run) { return run.ranks.front(); }
 
-// In the order of forward, then the other parts. Sums over the runs, which have the same layers.
+// Sums over the runs, which have the same layers: first layers in the order of forward, then the
+// other parts of an iteration.
 std::vector<ProfileRow> summed_rows(const std::vector<const RunRecord*>& runs) {
   std::vector<ProfileRow> rows;
   for (const LayerRecord& layer : runs.front()->layers) rows.push_back({layer.name, layer.kind});
@@ -48,7 +49,7 @@ std::vector<ProfileRow> summed_rows(const std::vector<const RunRecord*>& runs) {
   return rows;
 }
 
-// Sums the rows behind the first `most`.
+// Replaces the rows after the first `most` by their sum.
 void shorten(std::vector<ProfileRow>& rows, std::size_t most) {
   if (rows.size() <= most) return;
   ProfileRow rest{fmt::format("{} more", rows.size() - most), ""};

@@ -1,4 +1,4 @@
-// Table of --profile: where an iteration's time goes by layer, the longest first.
+// Table of --profile: the time of each layer in an iteration, the longest first.
 #pragma once
 
 #include <cstddef>

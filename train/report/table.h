@@ -18,8 +18,8 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-// The mean of the values, one per seed: of two with the smallest and the largest in brackets, of
-// more with the sample standard deviation.
+// The mean of the values, one per seed, with their spread: "2.0 [1.0, 3.0]" for two values,
+// "2.0 ± 1.0" with the sample standard deviation for more.
 std::string with_spread(const std::vector<double>& values, int digits);
 
 // With several seeds, cells are means with their spread.

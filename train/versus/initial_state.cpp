@@ -29,9 +29,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kScript = "torch_arm.py";
-constexpr std::int64_t kExactInFloat = 1 << 24;  // whole numbers up to here
+constexpr std::int64_t kExactInFloat = 1 << 24;  // a float has all whole numbers up to it
 
-// Keeps a signal that asks for the end until the folder is removed.
+// Blocks the signals that end a program while the files are written, so that the folder is removed
+// first.
 class EndIsHeld {
  public:
   EndIsHeld() {
@@ -70,8 +71,8 @@ std::string temporary_folder() {
   return name;
 }
 
-// The samples of a split, from height x width x channels to channels x height x width. Keeps the
-// labels for the tensor that follows.
+// Images and labels of a split, as two tensors. Images change from height x width x channels to
+// channels x height x width. The labels are kept from the first tensor for the second one.
 class SplitSource {
  public:
   SplitSource(std::string name, const Dataset& data) : name_(std::move(name)), data_(data) {}
@@ -136,7 +137,7 @@ std::string setup_json(const TrainingSetup& setup) {
   const ImageShape image = setup.train_data()->shape();
   const OptimizerSettings optimizer = setup.optimizer_settings();
   auto terms = setup.terms();
-  // PyTorch has its own.
+  // Terms of kolo alone.
   for (const char* const term : {"buckets", "order of sums", "progress", "loader threads"})
     terms.erase(term);
   const nlohmann::json json = {{"seed", o.seed},
@@ -194,8 +195,8 @@ void check_torch_arms(const Options& options, std::int64_t train_samples) {
   const std::int64_t last = train_samples % options.samples_per_iteration();
   if (train_samples >= kExactInFloat || (last > 0 && last < options.ranks)) {
     throw DataError(fmt::format(
-        "--strategies: {}: {} give the last iteration of an epoch {}, and PyTorch needs one for "
-        "each of {}; change --train-size or --batch-size (at most {} samples)",
+        "--strategies: {}: with {} the last iteration of an epoch has {}, and PyTorch "
+        "needs one for each of {}; change --train-size or --batch-size (at most {} samples)",
         first, count_text(train_samples, "sample"), count_text(last, "sample"),
         count_text(options.ranks, "worker"), kExactInFloat));
   }

@@ -1,10 +1,9 @@
-// What the arms of PyTorch begin with: files that torch_arm.py reads.
+// Initial state of PyTorch's arms: files in a temporary folder, which torch_arm.py reads.
 //
 //   seed-1/setup.json            model, batch, optimizer, iterations, ...
 //   seed-1/weights.safetensors   the initial weights
-//   seed-1/data.safetensors      normalised samples (N x C x H x W), labels, the order of the
-//   samples
-//                                in each epoch, and the learning rate of each iteration; all F32
+//   seed-1/data.safetensors      all F32: normalised samples (N x C x H x W), labels, the order of
+//                                samples in each epoch, the learning rate of each iteration
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace kolo::train {
 // each iteration. Throws UsageError or DataError.
 void check_torch_arms(const Options& options, std::int64_t train_samples);
 
-// A temporary folder, which is removed at the end.
+// The temporary folder. The destructor removes it.
 class InitialState {
  public:
   // Writes the files of all seeds. Throws DataError, CheckpointError if the disk is full, and Error
@@ -29,7 +28,7 @@ class InitialState {
   InitialState(const InitialState&) = delete;
   InitialState& operator=(const InitialState&) = delete;
 
-  // The command of the ranks of an arm. Descriptors below 0: none.
+  // The command that starts a rank of an arm. A descriptor below 0: the rank has none.
   std::vector<std::string> command(const Options& options, const Arm& arm, std::uint64_t seed,
                                    int events_fd, int turns_fd) const;
 

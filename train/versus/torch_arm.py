@@ -2,14 +2,14 @@
 """One rank of an arm of kolo-train that trains in PyTorch, over torch.distributed.
 
   torch_arm.py FOLDER ARM SEED EVENTS_FD TURNS_FD         started by kolo-train, with RANK and WORLD_SIZE
-  torch_arm.py --check ARM...                             prints what is missing here, and fails then
+  torch_arm.py --check ARM...                             prints what is missing on this machine; exit code 1 if anything is
 
     torch-ddp        DistributedDataParallel over gloo
     torch-ddp-kolo   the same over kolo's backend (package kolo_torch)
     torch-ps         a parameter server: reduce the gradients to it, step there, broadcast the parameters
 
-FOLDER has what kolo's arms begin with (initial_state.h): the weights, the samples, their order, and the learning rate of
-each iteration. The gradient is the same, too: the sum over all samples of the iteration, divided by their number.
+FOLDER has the initial state of kolo's arms (initial_state.h): the weights, the samples, their order, and the learning rate
+of each iteration. The gradient is the same, too: the sum over all samples of the iteration, divided by their number.
 Results go to kolo-train as lines of JSON (events.h).
 """
 
@@ -32,7 +32,7 @@ BACKENDS = {"torch-ddp": "gloo", "torch-ddp-kolo": "kolo", "torch-ps": "gloo"}
 
 
 class Failure(Exception):
-    """Something that the user can mend; the message says what."""
+    """An error with a message for the user."""
 
 
 def what_is_missing(arms):
@@ -69,7 +69,7 @@ def read_tensors(path):
 
 
 class Events:
-    """Lines to kolo-train; without a descriptor none. As EventWriter, it ignores a closed reader."""
+    """Writes events to kolo-train, if it has a descriptor. As EventWriter, it ignores a closed reader."""
 
     def __init__(self, descriptor):
         self.descriptor = descriptor
@@ -89,7 +89,7 @@ def share_of(begin, count, rank, ranks):
 
 
 class Exchange:
-    """What differs between the arms: how gradients become the same update on all ranks."""
+    """Exchange of gradients and update of parameters. This is what differs between the arms."""
 
     def __init__(self, torch, setup, model):
         self.model, self.seconds = model, 0.0
@@ -97,7 +97,7 @@ class Exchange:
         self.optimizer = make_optimizer(torch, setup, list(model.parameters()))
 
     def scale(self, global_count):
-        """By which a worker multiplies the sum of its samples' losses."""
+        """The factor for the sum of the losses of a worker's samples."""
         return 1.0 / global_count
 
     def begin(self):
@@ -114,9 +114,9 @@ class Exchange:
 
 
 class Ddp(Exchange):
-    """DistributedDataParallel exchanges during backward, so what backward takes after the last gradient is waiting.
+    """DistributedDataParallel exchanges during backward, so the time of backward after the last gradient is waiting.
 
-    Its buffers (running statistics) are not broadcast before each forward, as in kolo: rank 0's count in evaluations.
+    As in kolo, its buffers (running statistics) are not broadcast before each forward. Evaluations use those of rank 0.
     """
 
     def __init__(self, torch, setup, model):
@@ -138,7 +138,7 @@ class Ddp(Exchange):
 
 
 class ParameterServer(Exchange):
-    """The server is the last rank. Parameters and gradients are each one buffer, so an exchange is one message each way."""
+    """The last rank is the server. All parameters are one buffer, and all gradients another: an exchange is two collectives."""
 
     def __init__(self, torch, setup, model):
         self.distributed, self.server = torch.distributed, setup["workers"]

@@ -29,7 +29,8 @@ TEST_CASE("a point needs the buffers of its ranks twice") {
   const TableKey key{"shm", 6, 1'000'000'000};
   CHECK(why_no_memory(key, 12'000'000'000).empty());
   CHECK(why_no_memory(key, 11'900'000'000) ==
-        "memory is too small: 2 x 6 x 1 GB needs 12.0 GB, and 11.9 GB are available");
+        "memory is too small: 2 buffers of 1 GB for each of 6 ranks need 12.0 GB, and 11.9 GB are "
+        "available");
 }
 
 TEST_CASE("the time left follows the weights of the jobs") {

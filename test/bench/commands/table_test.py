@@ -94,7 +94,7 @@ class Table(unittest.TestCase):
         after = self.points()
         self.assertEqual({key: after[key] for key in before}, before)
         self.assertEqual(set(after) - set(before), {("shm", 2, 256000)})
-        self.assertIn("goes on with the points that are there", errors)
+        self.assertIn("keeps the finished points there and measures the others", errors)
         self.assertIn("[1/1] 2 ranks over shm, 256 KB", errors)
 
     def test_other_flags_are_refused_and_change_nothing(self):
@@ -107,7 +107,7 @@ class Table(unittest.TestCase):
             self.assertIn(about, errors)
         self.assertEqual((self.folder / "points.jsonl").read_bytes(), before)
         (self.folder / "points.jsonl").write_text("something else\n")
-        self.assertIn("line 1 is not of kolo-bench table", self.run_table(code=2)[1])
+        self.assertIn("line 1 was not written by kolo-bench table", self.run_table(code=2)[1])
 
     def test_an_interrupt_keeps_the_finished_points(self):
         slow = ["--sizes", "64K,20M", "--iterations", "2000"]
@@ -120,12 +120,12 @@ class Table(unittest.TestCase):
         self.assertEqual(table.returncode, 128 + signal.SIGINT, first + errors)
         self.assertEqual((list(self.points()), self.files()), ([("shm", 2, 64000)], FILES))
         self.assertIn("INCOMPLETE: 2 ranks over shm, 20 MB did not succeed", output)
-        self.assertIn("goes on", self.run_table("--iterations", "2000", "--sizes", "64K")[1])
+        self.assertIn("keeps the finished points", self.run_table("--iterations", "2000", "--sizes", "64K")[1])
 
     def test_a_point_without_memory_is_skipped_with_the_reason(self):
         output, errors = self.run_table("--sizes", "64K,1000000G")
         for text in (output, errors):
-            self.assertIn("skipped: memory is too small: 2 x 2 x 1000000 GB needs 4000000.0 GB, and ", text)
+            self.assertIn("skipped: memory is too small: 2 buffers of 1000000 GB for each of 2 ranks need 4000000.0 GB, and ", text)
         self.assertEqual(list(self.points()), [("shm", 2, 64000)])
 
     def test_wrong_results_are_marked_and_measured_again(self):

@@ -53,7 +53,7 @@ class PlotRows(plot_test.Drawing):
         charts = {name: text.decode() for name, text in self.files(rows, "--table", "--format", "svg").items()}
         self.assertEqual(set(charts), {"allreduce_table_time.svg", "allreduce_table_bandwidth.svg"})
         for chart in charts.values():
-            for text in ("1 MB", "1 GB", "2 processes", "4 processes", "more processes than cores: shows shared cores, too", plot_test.HOLLOW):
+            for text in ("1 MB", "1 GB", "2 processes", "4 processes", "more processes than cores, which share them", plot_test.HOLLOW):
                 self.assertIn(f"<!-- {text} -->", chart)
             self.assertLess(chart.index("kolo over shm"), chart.index("gloo over tcp"))
         self.assertIn("<!-- 2.00 -->", charts["allreduce_table_time.svg"])  # ms, the average

@@ -66,7 +66,7 @@ TEST_CASE("sweep measures each batch size, picks the best, and goes on where it 
   std::ofstream(folder.path / "out/points.jsonl", std::ios::app) << "{\"point\": \"batch 3";
   const Words second = few_steps({"sweep", "--batch-sizes=8,16,32", "--report=out"});
   const std::string output = run_well(second, folder);
-  CHECK_THAT(output, ContainsSubstring("goes on with the points that are there"));
+  CHECK_THAT(output, ContainsSubstring("keeps the finished points there and measures the others"));
   CHECK_THAT(output, ContainsSubstring("batch 32 (run 1 of 1)"));
   CHECK_THAT(output, !ContainsSubstring("batch 16 (run"));
   CHECK(contents_of(folder.path / "out/points.jsonl").starts_with(points));

@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A program that checks the files it is given, and ends like an arm of PyTorch. `first_loss`: of
-// kolo's arm, so that both seem to have done the same work.
+// Program that checks its files, and reports results like an arm of PyTorch. The variable
+// FIRST_LOSS is the loss that it reports for each iteration.
 constexpr const char* kStandIn = R"(#!/usr/bin/python3
 import json, os, struct, sys
 from pathlib import Path
@@ -79,7 +79,7 @@ Start versus(const Folder& folder, Words words, const std::string& first_loss) {
 
 }  // namespace
 
-TEST_CASE("versus gives PyTorch the same beginning, and puts its arms beside those of kolo") {
+TEST_CASE("versus gives PyTorch the initial state of kolo, and reports the arms of both") {
   const Folder folder;
   const auto result =
       run_program(versus(folder, {"--strategies=ring,torch-ddp,torch-ps", "--report=out"}, "7"));
@@ -125,10 +125,10 @@ TEST_CASE("an arm of PyTorch that cannot run is refused before anything is start
   CHECK_THAT(refusal({"--python=" + without}),
              ContainsSubstring("torch-ddp: this python has no torch"));
   CHECK_THAT(refusal({"--train-size=97", "--python=true"}),
-             ContainsSubstring("97 samples give the last iteration of an epoch 1 sample"));
+             ContainsSubstring("with 97 samples the last iteration of an epoch has 1 sample"));
   for (const char* const flag :
        {"--augment=crop", "--optimizer=lars", "--shape=1Gbit,1ms", "--straggle=rank=0,factor=2"})
-    CHECK_THAT(refusal({flag}), ContainsSubstring("torch-ddp trains in PyTorch, which has no --"));
+    CHECK_THAT(refusal({flag}), ContainsSubstring("torch-ddp trains in PyTorch, where --"));
   const auto train = run_program({"train", "--strategies=torch-ddp"}, folder.text());
   CHECK(train.exit_code == 2);
   CHECK_THAT(train.output, ContainsSubstring("train runs an arm of kolo, not torch-ddp"));
