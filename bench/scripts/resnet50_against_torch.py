@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""kolo's ResNet-50 against PyTorch's: the same training step in turn (A B A B ...), so that drift affects both alike.
+"""kolo's ResNet-50 against PyTorch's: the same training step in turn (A B A B ...), so that drift affects all alike.
 
-  resnet50_against_torch.py [--kolo-train PROGRAM] [--batch 64] [--threads 2] [--steps 8] [--turns 3] [--python PROGRAM]
+  resnet50_against_torch.py [--kolo-train PROGRAM] [--python PROGRAM]... [--batches 16,64,128] [--sides 32] [--threads 1,2]
+                            [--channels-last] [--steps 8] [--turns 3]
 
-One rank trains alone: communication is not measured. Prints each turn, then both medians and their ratio.
+One rank trains alone: communication is not measured. Prints a Markdown table: a row for each side, number of threads and
+batch, with the median images/s and the peak memory of each program, and kolo's ratio to each of PyTorch's.
 """
 
 import argparse
@@ -19,18 +21,25 @@ PEER = Path(__file__).resolve().with_name("resnet50_torch.py")
 BUILT = Path(__file__).resolve().parents[2] / "build" / "release" / "bin" / "kolo-train"
 
 
+def numbers(text):
+    return [int(word) for word in text.split(",")]
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description="kolo's ResNet-50 against PyTorch's, in turn.")
     parser.add_argument("--kolo-train", default=str(BUILT), help=f"the program [{BUILT}]")
-    parser.add_argument("--python", default=sys.executable, help=f"that has torch and torchvision [{sys.executable}]")
-    parser.add_argument("--batch", type=int, default=64, help="images per step [64]")
-    parser.add_argument("--threads", type=int, default=2, help="compute threads [2]")
+    parser.add_argument("--python", action="append", help=f"that has torch and torchvision; may be repeated [{sys.executable}]")
+    parser.add_argument("--batches", type=numbers, default=[64], help="images per step [64]")
+    parser.add_argument("--sides", type=numbers, default=[32], help="height and width of the images [32]")
+    parser.add_argument("--threads", type=numbers, default=[2], help="compute threads [2]")
+    parser.add_argument("--channels-last", action="store_true", help="PyTorch's other memory layout, in addition")
     parser.add_argument("--steps", type=int, default=8, help=f"steps of a turn; the first {WARM_UP} do not count [8]")
     parser.add_argument("--turns", type=int, default=3, help="how often each has its turn [3]")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds, of one turn [1800]")
     arguments = parser.parse_args()
     if arguments.turns < 1 or arguments.steps <= WARM_UP:
         parser.error(f"--turns: 1 or more; --steps: more than {WARM_UP}")
+    arguments.python = arguments.python or [sys.executable]
     return arguments
 
 
@@ -47,39 +56,56 @@ def run(words, timeout_s):
     return done.stdout
 
 
-def measure_kolo(arguments):
-    """Images per second by the median step, and peak memory in MiB."""
-    with tempfile.TemporaryDirectory() as folder:
-        run([arguments.kolo_train, "train", "--ranks", "1", "--threads", str(arguments.threads), "--global-batch",
-             str(arguments.batch), "--model", "resnet50", "--steps", str(arguments.steps), "--skip-steps", str(WARM_UP),
-             "--train-size", str(arguments.batch * arguments.steps), "--test-size", str(arguments.batch), "--report", folder],
-            arguments.timeout)
-        training = json.loads((Path(folder) / "report.json").read_text())["runs"][0]
-    return arguments.batch / training["step_seconds_median"], max(rank["peak_mib"] for rank in training["ranks"])
+class Kolo:
+    name = "kolo"
+
+    def measure(self, arguments, side, threads, batch):
+        """Images per second by the median step, and peak memory in MiB."""
+        with tempfile.TemporaryDirectory() as folder:
+            run([arguments.kolo_train, "train", "--ranks", "1", "--threads", str(threads), "--global-batch", str(batch), "--dataset",
+                 f"synthetic:{side}x{side}x3", "--model", "resnet50", "--steps", str(arguments.steps), "--skip-steps", str(WARM_UP),
+                 "--train-size", str(batch * arguments.steps), "--test-size", "2", "--report", folder], arguments.timeout)
+            training = json.loads((Path(folder) / "report.json").read_text())["runs"][0]
+        return batch / training["step_seconds_median"], max(rank["peak_mib"] for rank in training["ranks"])
 
 
-def measure_torch(arguments):
-    output = run([arguments.python, str(PEER), "--batch", str(arguments.batch), "--threads", str(arguments.threads), "--steps",
-                  str(arguments.steps), "--json"], arguments.timeout)
-    line = json.loads(output)
-    return line["images_per_second"], line["peak_mib"]
+class Torch:
+    def __init__(self, python, words):
+        version = run([python, "-c", "import torch; print(torch.__version__)"], 300).strip()
+        self.name = " ".join(["torch", version, *(word.removeprefix("--") for word in words)])
+        self.command = [python, str(PEER), "--json", *words]
+
+    def measure(self, arguments, side, threads, batch):
+        line = json.loads(run([*self.command, "--batch", str(batch), "--side", str(side), "--threads", str(threads), "--steps",
+                               str(arguments.steps)], arguments.timeout))
+        return line["images_per_second"], line["peak_mib"]
+
+
+def measure_row(arguments, programs, point):
+    turns = {one.name: [] for one in programs}
+    for turn in range(arguments.turns):
+        for one in programs:
+            turns[one.name].append(one.measure(arguments, *point))
+            speed, peak = turns[one.name][-1]
+            print(f"{point} turn {turn + 1}  {one.name}: {speed:.1f} images/s, {peak:.0f} MiB", file=sys.stderr, flush=True)
+    return [tuple(statistics.median(column) for column in zip(*turns[one.name])) for one in programs]
 
 
 def main():
     arguments = parse_arguments()
-    measures = {"kolo": measure_kolo, "torch": measure_torch}
-    found = {name: [] for name in measures}
-    print(f"# ResNet-50, batch {arguments.batch}, {arguments.threads} threads, 3 x 32 x 32, float32, SGD with momentum")
-    for turn in range(arguments.turns):
-        for name, measure in measures.items():
-            found[name].append(measure(arguments))
-            speed, peak_mib = found[name][-1]
-            print(f"turn {turn + 1}  {name:<6} {speed:8.1f} images/s  peak {peak_mib:6.0f} MiB", flush=True)
-    medians = {name: statistics.median(speed for speed, _ in turns) for name, turns in found.items()}
-    peaks = {name: statistics.median(peak for _, peak in turns) for name, turns in found.items()}
-    for name in measures:
-        print(f"median  {name:<6} {medians[name]:8.1f} images/s  peak {peaks[name]:6.0f} MiB")
-    print(f"kolo / torch: speed {medians['kolo'] / medians['torch']:.2f}, memory {peaks['kolo'] / peaks['torch']:.2f}")
+    programs = [Kolo()]
+    for python in arguments.python:
+        programs += [Torch(python, words) for words in ([], ["--channels-last"])[:1 + arguments.channels_last]]
+    heads = ["side", "threads", "batch", *(f"{one.name}, images/s (MiB)" for one in programs),
+             *(f"kolo / {one.name}" for one in programs[1:])]
+    print(f"| {' | '.join(heads)} |\n|{'---:|' * len(heads)}")
+    for side in arguments.sides:
+        for threads in arguments.threads:
+            for batch in arguments.batches:
+                row = measure_row(arguments, programs, (side, threads, batch))
+                cells = [side, threads, batch, *(f"{speed:.1f} ({peak:.0f})" for speed, peak in row),
+                         *(f"{row[0][0] / speed:.2f}" for speed, _ in row[1:])]
+                print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 if __name__ == "__main__":

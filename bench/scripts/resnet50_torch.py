@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Training speed of ResNet-50 in PyTorch, as a peer of `kolo-train --model resnet50`.
 
-The same work: torchvision's ResNet-50 with 10 classes and its ImageNet stem, 3 x 32 x 32 images, float32, SGD with
+The same work: torchvision's ResNet-50 with 10 classes and its ImageNet stem, square RGB images, float32, SGD with
 momentum 0.9 and weight decay 1e-4, one process. Images are random and made once: loading is not measured.
 
-  resnet50_torch.py --batch 64 --threads 2 --steps 8 [--channels-last] [--json]
+  resnet50_torch.py --batch 64 --side 32 --threads 2 --steps 8 [--channels-last] [--json]
 """
 
 import argparse
@@ -15,13 +15,13 @@ import sys
 import time
 
 CLASSES = 10
-IMAGE = (3, 32, 32)
 WARM_UP = 2  # uncounted steps, which allocate memory and choose kernels
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Images per second of ResNet-50 in PyTorch.")
     parser.add_argument("--batch", type=int, default=64, help="images per step [64]")
+    parser.add_argument("--side", type=int, default=32, help="height and width of the images [32]")
     parser.add_argument("--threads", type=int, default=2, help="compute threads [2]")
     parser.add_argument("--steps", type=int, default=8, help=f"steps, of which the first {WARM_UP} do not count [8]")
     parser.add_argument("--seed", type=int, default=1, help="of weights and images [1]")
@@ -50,7 +50,7 @@ def step_seconds(arguments, torch, torchvision):
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     model = torchvision.models.resnet50(num_classes=CLASSES).train()
-    images = torch.randn(arguments.batch, *IMAGE)
+    images = torch.randn(arguments.batch, 3, arguments.side, arguments.side)
     labels = torch.arange(arguments.batch) % CLASSES
     if arguments.channels_last:
         model = model.to(memory_format=torch.channels_last)
