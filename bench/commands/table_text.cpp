@@ -46,15 +46,19 @@ std::string milliseconds_text(double us) {
   return fmt::format("{:.{}f}", ms, digits);
 }
 
+// With more processes than cores the probe of the cores is always disturbed.
+bool has_unsure_regime(const Json& row) {
+  const std::string regime = row.value("regime", "");
+  return oversubscription_text(row).empty() && (regime == "moved" || regime == "disturbed");
+}
+
 std::string note_of(const Json& row) {
   std::vector<std::string> notes;
   if (const auto wrong = row.at("wrong").get<std::size_t>(); wrong > 0)
     notes.push_back(fmt::format("WRONG: {}", format_count(wrong, "element")));
-  const std::string crowd = crowd_text(row);
-  if (!crowd.empty()) notes.push_back(crowd);
-  // With more processes than cores the probe of the cores is always disturbed.
-  const std::string regime = row.value("regime", "");
-  if (crowd.empty() && (regime == "moved" || regime == "disturbed")) notes.push_back(regime);
+  const std::string oversubscription = oversubscription_text(row);
+  if (!oversubscription.empty()) notes.push_back(oversubscription);
+  if (has_unsure_regime(row)) notes.push_back(row.value("regime", ""));
   return fmt::format("{}", fmt::join(notes, "; "));
 }
 
@@ -93,23 +97,21 @@ std::string dates_text(const std::vector<TableEntry>& entries) {
 
 // Explains the notes that occur.
 std::string notes_text(const std::vector<TableEntry>& entries) {
-  std::vector<std::string> crowded;
+  std::vector<std::string> oversubscribed;
   bool is_unsure = false;
   for (const TableEntry& entry : entries) {
     if (entry.point == nullptr) continue;
-    const Json& row = entry.point->rows.front();
-    if (!crowd_text(row).empty())
-      crowded.push_back(to_string(entry.key));
-    else
-      is_unsure = is_unsure || !note_of(row).empty();
+    if (!oversubscription_text(entry.point->rows.front()).empty())
+      oversubscribed.push_back(to_string(entry.key));
+    is_unsure = is_unsure || std::ranges::any_of(entry.point->rows, has_unsure_regime);
   }
   std::string text;
-  if (!crowded.empty()) {
+  if (!oversubscribed.empty()) {
     text += fmt::format(
         "- More processes than cores: these times also show how processes share cores. Busy\n"
         "  waiting and a library's own threads (gloo: two per process) cost more there.\n"
         "  They are: {}.\n",
-        fmt::join(crowded, "; "));
+        fmt::join(oversubscribed, "; "));
   }
   if (is_unsure) {
     text +=
@@ -121,7 +123,7 @@ std::string notes_text(const std::vector<TableEntry>& entries) {
 
 }  // namespace
 
-std::string crowd_text(const Json& row) {
+std::string oversubscription_text(const Json& row) {
   const auto ranks = row.at("ranks").get<std::size_t>();
   const auto cores = row.at("run").at("cores").get<std::size_t>();
   if (ranks <= cores) return "";

@@ -16,7 +16,7 @@ struct TableEntry {
 };
 
 // "6 processes on 2 cores" if a point has more processes than cores; otherwise empty.
-std::string crowd_text(const nlohmann::ordered_json& row);
+std::string oversubscription_text(const nlohmann::ordered_json& row);
 
 // "kolo 12.3 ms, gloo 45.6 ms": the medians of a point.
 std::string medians_text(const TablePoint& point);

@@ -17,7 +17,7 @@ MOST_TITLE = 50
 BAR_SHARE = 0.84  # of the distance between two sizes, for all bars of a size
 PANEL_INCHES = (5.2, 3.6)
 COLORS = ("#9ccfc0", "#3d9a80", "#0b5a44", "#e0b25c", "#b5651d", "#7a4412")  # by the number of processes
-CROWDED = "more processes than cores, which share them"
+OVERSUBSCRIBED = "more processes than cores, which share them"
 MEDIAN = "median"
 LABELS = {"time": "time, ms (average)", "bandwidth": "bus bandwidth, GB/s (of the median)"}
 TITLES = {"time": "time", "bandwidth": "bus bandwidth"}
@@ -31,7 +31,7 @@ def decimal_text(size):
     return size_text(size)
 
 
-def is_crowded(row):
+def is_oversubscribed(row):
     run = row.get("run")
     return isinstance(run, dict) and row["ranks"] > run.get("cores", row["ranks"])
 
@@ -56,7 +56,7 @@ def panels_of(rows):
 
 def style_of(row, color):
     """The look of a bar. Hatching takes precedence: with more processes than cores, the probe of the cores is always disturbed."""
-    if is_crowded(row):
+    if is_oversubscribed(row):
         return {"facecolor": color, "edgecolor": "white", "hatch": "///", "linewidth": 0}
     if is_unsure(row):
         return {"facecolor": "white", "edgecolor": color, "linewidth": 1.6}
@@ -105,9 +105,9 @@ def keys_for(plt, rows, counts, what):
             for number, ranks in enumerate(counts)}
     if what == "time":
         keys[MEDIAN] = plt.Line2D([], [], color="black", linewidth=1)
-    if any(map(is_crowded, rows)):
-        keys[CROWDED] = square(facecolor=HOLLOW_COLOR, edgecolor="white", hatch="///", linewidth=0)
-    if any(is_unsure(row) and not is_crowded(row) for row in rows):
+    if any(map(is_oversubscribed, rows)):
+        keys[OVERSUBSCRIBED] = square(facecolor=HOLLOW_COLOR, edgecolor="white", hatch="///", linewidth=0)
+    if any(is_unsure(row) and not is_oversubscribed(row) for row in rows):
         keys[HOLLOW] = square(facecolor="white", edgecolor=HOLLOW_COLOR, linewidth=1.6)
     return keys
 

@@ -41,7 +41,6 @@ Flags flags_of(const Options& o) {
       {"--epochs", fmt::format("{}", o.epochs)},
       {"--seed", fmt::format("{}", o.seed)},
       {"--lr", fmt::format("{}", o.lr)},
-      {"--lr-batch", fmt::format("{}", o.lr_batch)},
       {"--optimizer", o.optimizer},
       {"--nesterov", o.has_nesterov ? "yes" : "no"},
       {"--label-smoothing", fmt::format("{}", o.label_smoothing)},

@@ -28,9 +28,12 @@ bool would_change(const TypedFlags& typed, const ArmDefaults& other) {
 
 bool is_torch(const Arm& arm) { return arm.is_torch(); }
 bool has_buckets(const Arm& arm) { return arm.sync == Sync::bucketed && !arm.is_torch(); }
-bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas(); }
+bool is_kolo(const Arm& arm) { return !arm.is_torch(); }
+bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas() && is_kolo(arm); }
 // The other arms depend on the order in which gradients arrive at servers.
-bool has_ordered_sums(const Arm& arm) { return !arm.is_served() || arm.difference().empty(); }
+bool has_ordered_sums(const Arm& arm) {
+  return is_kolo(arm) && (!arm.is_served() || arm.difference().empty());
+}
 
 constexpr std::array<std::string_view, 3> kDigits{"digits", "svhn", "mnist"};
 
@@ -54,12 +57,16 @@ struct FlagOfArms {
   const char* name;
   bool (*is_used)(const Arm& arm);
 };
-constexpr std::array<FlagOfArms, 5> kFlagsOfArms{{
+constexpr std::array<FlagOfArms, 9> kFlagsOfArms{{
     {"--bucket-bytes", has_buckets},
     {"--first-bucket-bytes", has_buckets},
     {"--hash-every", has_equal_replicas},
     {"--reproducibility", has_ordered_sums},
     {"--python", is_torch},
+    {"--transport", is_kolo},
+    {"--backend", is_kolo},
+    {"--loader-threads", is_kolo},
+    {"--progress-thread", is_kolo},
 }};
 
 // Refuses flags that PyTorch's arms do not implement.

@@ -192,13 +192,19 @@ void check_torch_arms(const Options& options, std::int64_t train_samples) {
     if (first.empty()) first = arm.name();
   }
   if (first.empty()) return;
+  if (train_samples > kExactInFloat) {
+    throw DataError(
+        fmt::format("--strategies: {}: arms of PyTorch take at most {} of training "
+                    "data, not {}; lower --train-size",
+                    first, count_text(kExactInFloat, "sample"), train_samples));
+  }
   const std::int64_t last = train_samples % options.samples_per_iteration();
-  if (train_samples >= kExactInFloat || (last > 0 && last < options.ranks)) {
+  if (last > 0 && last < options.ranks) {
     throw DataError(fmt::format(
-        "--strategies: {}: with {} the last iteration of an epoch has {}, and PyTorch "
-        "needs one for each of {}; change --train-size or --batch-size (at most {} samples)",
+        "--strategies: {}: {} give the last iteration of an epoch {}, and PyTorch needs one for "
+        "each of {}; change --train-size or --batch-size",
         first, count_text(train_samples, "sample"), count_text(last, "sample"),
-        count_text(options.ranks, "worker"), kExactInFloat));
+        count_text(options.ranks, "worker")));
   }
   const ChildResult checked = run_child(words);
   if (checked.exit_code == 0) return;

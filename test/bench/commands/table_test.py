@@ -72,9 +72,9 @@ class Table(unittest.TestCase):
             self.assertLessEqual(row["p10_us"], row["average_us"])
             if transport == "shm":  # ranks of inproc are threads of table
                 self.assertIn(f"kolo-bench allreduce --ranks {ranks} --transport shm --bytes 64000", row["run"]["command"])
-            crowded = ranks > row["run"]["cores"]
-            self.assertEqual(f"{ranks} processes on" in line[10], crowded, line)
-            self.assertEqual(f"{ranks} ranks over {transport}, 64 KB" in output.split("They are: ")[-1], crowded)
+            is_oversubscribed = ranks > row["run"]["cores"]
+            self.assertEqual(f"{ranks} processes on" in line[10], is_oversubscribed, line)
+            self.assertEqual(f"{ranks} ranks over {transport}, 64 KB" in output.split("They are: ")[-1], is_oversubscribed)
         self.assertEqual(len((self.folder / "rows.jsonl").read_text().splitlines()), 4)
         self.assertIn("[4/4] 3 ranks over shm, 64 KB: kolo", errors)
         self.assertIn("left", errors)

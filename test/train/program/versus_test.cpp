@@ -134,6 +134,12 @@ TEST_CASE("an arm of PyTorch that cannot run is refused before anything is start
   CHECK_THAT(train.output, ContainsSubstring("train runs an arm of kolo, not torch-ddp"));
   const auto unused = run_program({"compare", "--python=python3", "--no-report"}, folder.text());
   CHECK_THAT(unused.output, ContainsSubstring("--python: none of the arms (ring, ps) uses it"));
+  for (const char* const flag : {"--transport=shm", "--hash-every=3", "--loader-threads=2"}) {
+    const auto of_kolo =
+        run_program({"compare", "--strategies=torch-ddp", flag, "--no-report"}, folder.text());
+    CHECK(of_kolo.exit_code == 2);
+    CHECK_THAT(of_kolo.output, ContainsSubstring("none of the arms (torch-ddp) uses it"));
+  }
 }
 
 TEST_CASE("a failed arm of PyTorch ends with its reason, and leaves nothing") {

@@ -140,6 +140,9 @@ TEST_CASE("workers that do not wait for each other have no warning of a slow one
   make_slow(report.runs[0], 1, Part::forward, 0.1);
   report.runs[0].difference = "gradients are stale";
   CHECK_THAT(report_text(report), !ContainsSubstring("kept all others waiting"));
+  report = made_up_workers("dataparallel", 3);  // its rank 0 does more work by design
+  make_slow(report.runs[0], 0, Part::optimizer, 0.1);
+  CHECK_THAT(report_text(report), !ContainsSubstring("kept all others waiting"));
 }
 
 TEST_CASE("the warning of a slow worker names each arm once, by the seed with the longest wait") {
@@ -156,4 +159,30 @@ TEST_CASE("the warning of a slow worker names each arm once, by the seed with th
       ContainsSubstring("(ps, seed 1: rank 0, whose data took 110.0 ms, the others' 10.0 ms on "
                         "average; ring, seed 3: rank 1, whose forward took 360.0 ms, the others' "
                         "60.0 ms on average)"));
+}
+
+TEST_CASE("the loss of the first iteration shows whether PyTorch trained the same as kolo") {
+  Report report = made_up_report();
+  report.runs.insert(report.runs.begin(), made_up_run("torch-ddp", 1, 0));  // in any order
+  report.runs[0].program = "torch 9";
+  CHECK_THAT(
+      report_text(report),
+      ContainsSubstring("PyTorch began with the same weights and samples: the loss of the "
+                        "first iteration differs by at most 0 % between kolo and torch-ddp"));
+  report.runs[0].step_losses[0] = 3.3;
+  CHECK_THAT(report_text(report), ContainsSubstring("differs by 10 % between kolo and torch-ddp"));
+  report.runs.resize(1);
+  CHECK_THAT(report_text(report), !ContainsSubstring("the loss of the first iteration"));
+}
+
+TEST_CASE("over several seeds the accuracies of kolo and PyTorch are compared") {
+  Report report = made_up_report();
+  report.runs = {made_up_run("ring", 1, 0), made_up_run("torch-ddp", 1, 0),
+                 made_up_run("ring", 2, 0), made_up_run("torch-ddp", 2, 0)};
+  for (const std::size_t i : {1U, 3U}) report.runs[i].program = "torch 9";
+  CHECK_THAT(report_text(report),
+             ContainsSubstring("Test accuracy over 2 seeds: ring 50.00 to 50.00 %, torch-ddp 50.00 "
+                               "to 50.00 %. The ranges of kolo and PyTorch overlap."));
+  for (const std::size_t i : {1U, 3U}) report.runs[i].epochs[0].test_accuracy = 0.6;
+  CHECK_THAT(report_text(report), ContainsSubstring("PyTorch do not overlap"));
 }
