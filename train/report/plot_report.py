@@ -237,6 +237,10 @@ def draw_bytes(report, folder):
     figure, axes = new_plot("MiB sent per iteration: counted by the transport, and by the formula", subtitle(report),
                             size=(max(5.5, 1.8 + 1.1 * len(rows)), 4.2))
     axis = axes[0][0]
+    if not rows:
+        axis.set_axis_off()
+        axis.text(0.5, 0.5, "not counted: PyTorch has no count of bytes", ha="center", va="center", transform=axis.transAxes)
+        return finish(figure, folder, "bytes")
     for x, (_, measured, formula) in enumerate(rows):
         axis.bar(x - 0.2, measured, 0.38, color=BYTES_COLOUR, label="counted" if x == 0 else None)
         axis.bar(x + 0.2, formula, 0.38, color="white", edgecolor=BYTES_COLOUR, hatch="///", label="formula" if x == 0 else None)
@@ -246,7 +250,7 @@ def draw_bytes(report, folder):
     axis.grid(axis="y", alpha=0.3)
     axis.margins(y=0.15)
     legend_below(figure, axis)
-    finish(figure, folder, "bytes")
+    return finish(figure, folder, "bytes")
 
 
 def draw_crossover(report, folder):

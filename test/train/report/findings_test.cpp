@@ -186,3 +186,11 @@ TEST_CASE("over several seeds the accuracies of kolo and PyTorch are compared") 
   for (const std::size_t i : {1U, 3U}) report.runs[i].epochs[0].test_accuracy = 0.6;
   CHECK_THAT(report_text(report), ContainsSubstring("PyTorch do not overlap"));
 }
+
+TEST_CASE("a report of PyTorch alone claims nothing about bytes") {
+  Report report = made_up_report();
+  CHECK_THAT(report_text(report), ContainsSubstring("the bytes"));
+  for (RunRecord& run : report.runs) run.program = "torch 9";
+  CHECK_THAT(report_text(report), !ContainsSubstring("Every rank moved the bytes") &&
+                                      !ContainsSubstring("the bytes moved differ"));
+}

@@ -128,6 +128,11 @@ class PlotReport(unittest.TestCase):
         self.assertTrue(all(shapes))
         self.assertFalse(set(shapes[0]) & set(shapes[1]))
 
+    def test_a_report_of_pytorch_alone_has_no_counted_bytes(self):
+        report = self.read()
+        report["runs"] = [{**report["runs"][0], "arm": "torch-ddp", "program": "torch 9"}]
+        self.assertIn("<!-- not counted: PyTorch has no count of bytes -->", self.pictures(report, *FIGURES)["bytes"])
+
     def test_a_crossover_has_a_line_for_each_arm_and_a_point_for_each_measurement(self):
         points = [{"arm": arm, "servers": servers, "predicted_seconds": 0.1, **measured}
                   for arm, servers, measured in (("ring", 0, {"measured_seconds": 0.11}), ("ps", 1, {"measured_seconds": 0.2}),
