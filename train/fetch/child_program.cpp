@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <system_error>
 
 namespace kolo::train {
@@ -39,9 +40,9 @@ class InterruptsIgnored {
 
 // Runs in the child after fork, so it must not allocate.
 [[noreturn]] void become(char* const* words, int output, pid_t parent,
-                         const InterruptsIgnored& interrupts) {
+                         const std::optional<InterruptsIgnored>& interrupts) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  interrupts.restore();
+  if (interrupts) interrupts->restore();
   dup2(output, STDOUT_FILENO);
   if (getppid() == parent) execvp(words[0], words);
   _exit(kProgramNotFound);
@@ -63,13 +64,14 @@ std::string read_all(int descriptor) {
 
 }  // namespace
 
-ChildResult run_child(std::vector<std::string> words) {
+ChildResult run_child(std::vector<std::string> words, Interrupt interrupt) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::array<int, 2> pipe{};
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) refuse("pipe");
-  const InterruptsIgnored interrupts;
+  std::optional<InterruptsIgnored> interrupts;
+  if (interrupt == Interrupt::child) interrupts.emplace();
   const pid_t own = getpid();
   const pid_t child = fork();
   if (child == 0) become(arguments.data(), pipe[1], own, interrupts);

@@ -13,9 +13,11 @@ struct ChildResult {
   std::string output;  // its standard output
 };
 
-// Runs `words`, of which the first is looked up in PATH. Standard error is shared. An interrupt
-// from the terminal ends the child only, so that the caller can clean up. If the caller dies, so
-// does the child. Throws std::system_error if no process can be started.
-ChildResult run_child(std::vector<std::string> words);
+// What an interrupt (SIGINT, SIGQUIT) ends. With `child` the caller can clean up.
+enum class Interrupt { child, both };
+
+// Runs `words`, of which the first is looked up in PATH. Standard error is shared. If the caller
+// dies, so does the child. Throws std::system_error if no process can be started.
+ChildResult run_child(std::vector<std::string> words, Interrupt interrupt = Interrupt::child);
 
 }  // namespace kolo::train

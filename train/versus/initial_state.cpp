@@ -63,7 +63,13 @@ void remove_folder(const std::string& folder) {
 }
 
 std::string temporary_folder() {
-  std::string name = (fs::temp_directory_path() / "kolo-train-XXXXXX").string();
+  std::error_code error;
+  const fs::path parent = fs::temp_directory_path(error);
+  if (error) {
+    throw UsageError(fmt::format(
+        "TMPDIR: not a folder that can be used ({}); set it to another one", error.message()));
+  }
+  std::string name = (parent / "kolo-train-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
     throw Error(ErrorCode::kSystem, kNoPeer,
                 fmt::format("cannot create a temporary folder {}: {}; set TMPDIR to another one",
@@ -206,7 +212,7 @@ void check_torch_arms(const Options& options, std::int64_t train_samples) {
         first, count_text(train_samples, "sample"), count_text(last, "sample"),
         count_text(options.ranks, "worker")));
   }
-  const ChildResult checked = run_child(words);
+  const ChildResult checked = run_child(words, Interrupt::both);
   if (checked.exit_code == 0) return;
   const std::string why = checked.exit_code == kProgramNotFound
                               ? fmt::format("there is no program {}", options.python)

@@ -153,3 +153,24 @@ TEST_CASE("a failed arm of PyTorch ends with its reason, and leaves nothing") {
   CHECK_THAT(program.output(), ContainsSubstring("torch-ddp, rank 0: out of paper"));
   check_nothing_is_left(program, folder);
 }
+
+TEST_CASE("an interrupt during the check of the interpreter ends versus") {
+  const Folder folder;
+  const std::string python =
+      stand_in(folder, "#!/bin/sh\necho the check hangs >&2\nexec sleep 1000\n");
+  Program program(folder.start(small({"versus", "--python=" + python})));
+  program.wait_for("the check hangs");
+  program.signal(SIGINT);
+  CHECK(program.wait() == 128 + SIGINT);
+  check_nothing_is_left(program, folder);
+}
+
+TEST_CASE("versus refuses a folder for temporary files that does not exist") {
+  const Folder folder;
+  Start start = versus(folder, {"--strategies=torch-ddp"}, "1");
+  start.variables["TMPDIR"] = (folder.path / "missing").string();
+  const auto result = run_program(start);
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.output, ContainsSubstring("TMPDIR: not a folder that can be used (No such"));
+  CHECK_FALSE(fs::exists(folder.path / "report-versus"));
+}
