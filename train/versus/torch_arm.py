@@ -18,6 +18,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import resource
 import signal
 import sys
@@ -395,6 +396,13 @@ def run_rank(folder, arm, seed, events, turns):
     torch.distributed.destroy_process_group()
 
 
+def reason_of(error):
+    """The first line, without gloo's source file and advice: the rank that ended first says why it did."""
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    gloo = re.match(r"\[\S*gloo/\S+\] *(.*?)\.?(?: This is typically .*)?$", first)
+    return f"the exchange with another rank failed: {gloo[1]} (gloo)" if gloo else first
+
+
 def main(words):
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # end at once and in silence; kolo-train says why
     if words[:1] == ["--check"]:
@@ -407,8 +415,7 @@ def main(words):
     try:
         run_rank(*words)
     except Exception as error:  # the last line has the reason; torch's has the whole stack
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        print(f"kolo-train: {words[1]}, rank {os.environ.get('RANK', '?')}: {reason[0]}", file=sys.stderr, flush=True)
+        print(f"kolo-train: {words[1]}, rank {os.environ.get('RANK', '?')}: {reason_of(error)}", file=sys.stderr, flush=True)
         os._exit(1)  # torch's threads must not keep it
     return 0
 
