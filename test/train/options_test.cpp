@@ -197,7 +197,8 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
     CHECK_THROWS_WITH(parse_options(words), ContainsSubstring(part));
     CHECK_THROWS_AS(parse_options(words), UsageError);
   };
-  refuses({"dance"}, "unknown command 'dance'; expected one of compare, train, versus, crossover, ");
+  refuses({"dance"},
+          "unknown command 'dance'; expected one of compare, train, versus, crossover, ");
   refuses({}, "a command is missing");
   refuses({"train", "--strategies", "star"},
           "unknown strategy 'star'; expected one of ring (ring_all_reduce), ps (param_server)");

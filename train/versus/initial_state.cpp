@@ -206,11 +206,12 @@ void check_torch_arms(const Options& options, std::int64_t train_samples) {
   }
   const std::int64_t last = train_samples % options.samples_per_iteration();
   if (last > 0 && last < options.ranks) {
-    throw DataError(fmt::format(
-        "--strategies: {}: {} give the last iteration of an epoch {}, and PyTorch needs one for "
-        "each of {}; change --train-size or --batch-size",
-        first, count_text(train_samples, "sample"), count_text(last, "sample"),
-        count_text(options.ranks, "worker")));
+    throw DataError(
+        fmt::format("--strategies: {}: with {} the last iteration of an epoch has {}, and PyTorch "
+                    "needs one for "
+                    "each of {}; change --train-size or --batch-size",
+                    first, count_text(train_samples, "sample"), count_text(last, "sample"),
+                    count_text(options.ranks, "worker")));
   }
   const ChildResult checked = run_child(words, Interrupt::both);
   if (checked.exit_code == 0) return;

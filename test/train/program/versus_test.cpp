@@ -148,7 +148,7 @@ TEST_CASE("a failed arm of PyTorch ends with its reason, and leaves nothing") {
                                       "#!/bin/sh\ncase \"$2\" in --check) exit 0 ;; esac\n"
                                       "echo \"$3, rank $RANK: out of paper\" >&2\nexit 1\n");
   Program program(folder.start(
-      small({"versus", "--strategies=torch-ddp", "--report=out", "--python=" + python})));
+      small({"versus", "--strategies=ring,torch-ddp", "--report=out", "--python=" + python})));
   CHECK(program.wait() == 1);
   CHECK_THAT(program.output(), ContainsSubstring("torch-ddp, rank 0: out of paper"));
   check_nothing_is_left(program, folder);
@@ -167,7 +167,7 @@ TEST_CASE("an interrupt during the check of the interpreter ends versus") {
 
 TEST_CASE("versus refuses a folder for temporary files that does not exist") {
   const Folder folder;
-  Start start = versus(folder, {"--strategies=torch-ddp"}, "1");
+  Start start = versus(folder, {"--strategies=ring,torch-ddp"}, "1");
   start.variables["TMPDIR"] = (folder.path / "missing").string();
   const auto result = run_program(start);
   CHECK(result.exit_code == 2);
