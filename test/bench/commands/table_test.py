@@ -66,10 +66,11 @@ class Table(unittest.TestCase):
         cells = self.cells(output)
         for (transport, ranks, _), [row] in points.items():
             line = cells[str(ranks), "64 KB", transport]
-            self.assertEqual(line[4:8], [f"{row['average_us'] / 1e3:.3f}", f"{row['median_us'] / 1e3:.3f}", f"{row['algbw_GBps']:.2f}",
-                                         f"{row['busbw_GBps']:.2f}"])
+            for cell, name in zip(line[4:6], ("average_us", "median_us")):  # three digits or more
+                self.assertAlmostEqual(float(cell), row[name] / 1e3, delta=max(5e-4, row[name] / 1e3 / 200))
+            self.assertEqual(line[6:8], [f"{row['algbw_GBps']:.2f}", f"{row['busbw_GBps']:.2f}"])
             self.assertAlmostEqual(row["busbw_GBps"], 64000 / row["median_us"] / 1e3 * 2 * (ranks - 1) / ranks)
-            self.assertLessEqual(row["p10_us"], row["average_us"])
+            self.assertGreater(row["average_us"], 0)
             if transport == "shm":  # ranks of inproc are threads of table
                 self.assertIn(f"kolo-bench allreduce --ranks {ranks} --transport shm --bytes 64000", row["run"]["command"])
             is_oversubscribed = ranks > row["run"]["cores"]
