@@ -37,7 +37,8 @@ class VersusTest(unittest.TestCase):
                 self.assertAlmostEqual(mine, theirs, digits, msg=run["arm"])
             for mine, theirs in zip(own["epochs"], run["epochs"]):
                 self.assertAlmostEqual(mine["train_loss"], theirs["train_loss"], digits)
-                self.assertAlmostEqual(mine["test_loss"], theirs["test_loss"], digits)
+                # After an update, relative: normalisation of few values enlarges rounding.
+                self.assertAlmostEqual(mine["test_loss"], theirs["test_loss"], delta=0.01 * mine["test_loss"])
                 self.assertAlmostEqual(mine["test_accuracy"], theirs["test_accuracy"], 1)
                 self.assertAlmostEqual(mine["learning_rate"], theirs["learning_rate"], 7)
             self.assertTrue(all(rank["peak_mib"] > 0 and rank["step_seconds"] > 0 for rank in run["ranks"]))
@@ -50,8 +51,7 @@ class VersusTest(unittest.TestCase):
     def test_networks_with_normalisation(self):
         self.check("--model=small", "--lr-schedule=polynomial", digits=3)
         self.check("--model=resnet18", "--stem=cifar", "--steps=3", digits=2)
-        # Its last stage normalises over one pixel of few samples, so an update enlarges rounding.
-        self.check("--model=resnet50", "--steps=1", digits=1)
+        self.check("--model=resnet50", "--steps=1", digits=4)
 
 
 if __name__ == "__main__":
