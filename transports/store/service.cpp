@@ -179,6 +179,8 @@ void StoreService::fail(const std::string& text) {
   }
 }
 
-Message StoreService::failed() const { return {Kind::kFailed, 0, had_met_ ? 1 : 0, {}, *failure_}; }
+Message StoreService::failed() const {
+  return {Kind::kFailed, 0, had_met_ ? 1 : 0, job_id_, *failure_};
+}
 
 }  // namespace kolo::inline v0

@@ -89,6 +89,7 @@ class TcpStore final : public Store {
     try {
       reply = call({Kind::kHello, 0, store_wire::kVersion, options.job, who}, deadline);
     } catch (const Error&) {
+      if (still_serves_past(options, why)) return false;
       if (has_heard_) throw;
       why =
           "it closed the connection before it answered the hello: too many other connections may "
@@ -110,10 +111,7 @@ class TcpStore final : public Store {
                       describe()));
     }
     job_id_ = reply->value;
-    if (options.past == nullptr) return true;
-    const bool is_past = options.past->has(job_id_) || (failure_ && had_met_);
-    if (is_past) why = std::string(kStillServes) + failure_.value_or("");
-    return !is_past;
+    return !still_serves_past(options, why);
   }
 
   void set(std::string_view key, std::string_view value) override {
@@ -227,6 +225,14 @@ class TcpStore final : public Store {
   std::string describe() const override { return "the store at " + address_; }
 
  private:
+  // True, and `why` says so, if the job of the store is known as a failed one.
+  bool still_serves_past(const TcpStoreOptions& options, std::string& why) const {
+    if (options.past == nullptr) return false;
+    const bool is_past = options.past->has(job_id_) || (failure_ && had_met_);
+    if (is_past) why = std::string(kStillServes) + failure_.value_or("");
+    return is_past;
+  }
+
   Message call_now(Message message) {
     auto reply = call(std::move(message), Clock::now() + patience_);
     if (reply) return std::move(*reply);
@@ -326,6 +332,7 @@ class TcpStore final : public Store {
   void handle(Message message) {
     if (message.kind == Kind::kFailed) {
       had_met_ |= message.number != 0;
+      if (job_id_.empty()) job_id_ = message.key;
       return fail(message.value);
     }
     if (message.kind == Kind::kGoodbye) {

@@ -41,8 +41,8 @@ enum class Kind : std::uint32_t {
   kFail,       // value: the text. Answered by kValue: the text that won
   kValue,      // reply
   kNothing,    // reply
-  kFailed,     // from the server, unrequested. value: the job's failure; number: 1 if all ranks
-               // had met. Comes before the reply to a hello
+  kFailed,     // from the server, unrequested. key: the job's id; value: its failure; number: 1 if
+               // all ranks had met. Comes before the reply to a hello, or in place of it
   kGoodbye,    // from the server, unrequested: its regular end
   kLast = kGoodbye
 };

@@ -9,6 +9,7 @@
 #include "test/transports/store/store_table.h"
 #include "test/transports/support/raw_connection.h"
 #include "transports/error.h"
+#include "transports/store/past_jobs.h"
 #include "transports/store/wire.h"
 
 using namespace kolo;
@@ -89,18 +90,31 @@ TEST_CASE("a failed job's server ends at once after all ranks have connected") {
   CHECK_THROWS_WITH(third->get("key", in_seconds(20)), job.failure());
 }
 
-TEST_CASE("a rank that gets a failure in place of a hello reports the failure") {
+TEST_CASE("a rank that gets a failure in place of a hello reports it, or waits for the next job") {
+  const bool is_known = GENERATE(false, true);
+  PastJobs past;
+  if (is_known) past.add("the job");
   const auto listener = posix::listen_on("127.0.0.1", 0);
   std::thread server([&] {
     pollfd watched{listener.get(), POLLIN, 0};
     ::poll(&watched, 1, 20'000);
     RawConnection(posix::accept_from(listener))
-        .say(store_wire::encode({Kind::kFailed, 0, 0, {}, "rank 1 is gone"}) +
+        .say(store_wire::encode({Kind::kFailed, 0, 0, "the job", "rank 1 is gone"}) +
              store_wire::encode({Kind::kGoodbye, 0, 0, {}, {}}));
   });
   const auto port = posix::local_address(listener).port();
-  CHECK_THROWS_WITH(connect_tcp_store("127.0.0.1", port, in_seconds(20)), "rank 1 is gone");
+  std::string text;
+  try {
+    connect_tcp_store("127.0.0.1", port, in_seconds(is_known ? 0.3 : 20), kNoPeer, &past);
+  } catch (const Error& error) {
+    text = error.what();
+  }
   server.join();
+  if (is_known) {
+    CHECK_THAT(text, ContainsSubstring("it still serves a job that has failed: rank 1 is gone"));
+  } else {
+    CHECK(text == "rank 1 is gone");
+  }
 }
 
 TEST_CASE("a rank that connects after rank 0 has ended is told where a failed job says why") {
