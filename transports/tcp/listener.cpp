@@ -166,8 +166,10 @@ void Listener::set_alarm() {
 void Listener::look(bool is_waited_for) {
   if (!is_open()) return;
   is_waited_for_ = is_waited_for;
-  hear_all();
+  // Before hear_all(): so the descriptor of a silent connection goes to one that waits to be
+  // accepted rather than to an own call.
   const auto now = Clock::now();
+  hear_all();
   for (std::size_t i = 0; i < calls_.size(); ++i) {  // a tenant may call again meanwhile
     if (!calls_[i].is_done && !calls_[i].socket.is_open() && calls_[i].next_try <= now)
       start(calls_[i]);
