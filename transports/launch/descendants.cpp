@@ -91,13 +91,6 @@ std::vector<Descendant> descendants() {
   return found;
 }
 
-bool has_in_environment(pid_t pid, const std::vector<std::string>& entries) {
-  const std::string text = '\0' + content_of(pid, "environ");
-  return std::ranges::all_of(entries, [&](const std::string& entry) {
-    return text.find('\0' + entry + '\0') != std::string::npos;
-  });
-}
-
 void signal_descendants(int signal, const std::function<bool(const Descendant&)>& is_chosen) {
   std::set<pid_t> reached;
   bool is_new = true;
@@ -107,20 +100,6 @@ void signal_descendants(int signal, const std::function<bool(const Descendant&)>
       if (!is_chosen(one) || !reached.insert(one.pid).second) continue;
       is_new = signal == SIGKILL;
       signal_one(one.pid, signal, [&] { return status_of(one.pid).group == one.group; });
-    }
-  }
-}
-
-void kill_by_environment(const std::vector<std::string>& entries) {
-  std::set<pid_t> reached;
-  bool is_new = true;
-  while (is_new) {
-    is_new = false;
-    for (const pid_t pid : all_processes()) {
-      if (reached.contains(pid) || !has_in_environment(pid, entries)) continue;
-      is_new = true;
-      reached.insert(pid);
-      signal_one(pid, SIGKILL, [&] { return has_in_environment(pid, entries); });
     }
   }
 }

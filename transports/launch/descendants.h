@@ -22,15 +22,8 @@ struct Descendant {
 // The living descendants of this process.
 std::vector<Descendant> descendants();
 
-// Whether the process was started with all these entries ("NAME=VALUE") in its environment.
-bool has_in_environment(pid_t pid, const std::vector<std::string>& entries);
-
 // Sends the signal to each descendant that `is_chosen`. SIGKILL: looks again, until none is new, as
 // a process may start another one before it gets the signal.
 void signal_descendants(int signal, const std::function<bool(const Descendant&)>& is_chosen);
-
-// Kills every process of the machine that has these entries in its environment. For the reaper,
-// since the launcher's descendants are not its own.
-void kill_by_environment(const std::vector<std::string>& entries);
 
 }  // namespace kolo::inline v0::launch

@@ -27,6 +27,7 @@
 #include "transports/error.h"
 #include "transports/launch/descendants.h"
 #include "transports/launch/descriptor_limit.h"
+#include "transports/launch/environment_search.h"
 #include "transports/launch/output.h"
 #include "transports/launch/plan.h"
 #include "transports/launch/prefixed_lines.h"
@@ -92,7 +93,8 @@ class Job {
       : request_(request),
         own_outputs_(outputs),
         plan_(launch::plan_of(request)),
-        reaper_(static_cast<int>(plan_.processes.size()), plan_.own_variables) {}
+        own_processes_(plan_.own_variables),
+        reaper_(static_cast<int>(plan_.processes.size()), own_processes_) {}
 
   // Starts the ranks. Returns a result if the program cannot be started.
   std::optional<LaunchResult> start() {
@@ -225,8 +227,7 @@ class Job {
       const auto leads = [&one](const RankProcess& rank) { return rank.pid() == one.group; };
       if (std::ranges::any_of(ranks_, leads)) return false;  // signal_all() reaches it
       const auto is_its = [&one](const RankProcess& rank) { return rank.pid() == one.child; };
-      return is_alone_ || std::ranges::any_of(ranks_, is_its) ||
-             launch::has_in_environment(one.pid, plan_.own_variables);
+      return is_alone_ || std::ranges::any_of(ranks_, is_its) || own_processes_.has_all(one.pid);
     });
   }
 
@@ -255,6 +256,7 @@ class Job {
   const LaunchRequest& request_;
   Outputs& own_outputs_;
   const launch::Plan plan_;
+  launch::EnvironmentSearch own_processes_;
   launch::Reaper reaper_;
   std::vector<RankProcess> ranks_;
   std::vector<launch::PrefixedLines> outputs_;

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <vector>
 
-#include "transports/launch/descendants.h"
 #include "transports/posix/thread.h"
 
 namespace kolo::inline v0::launch {
@@ -22,8 +21,7 @@ constexpr pid_t kGoodbye = 0;
 constexpr int kPatienceMs = 3000;  // for the answer; a busy machine needs a part of it
 
 // Main loop of the reaper process. `groups` was allocated before the fork.
-[[noreturn]] void guard(int pipe, std::vector<pid_t>& groups,
-                        const std::vector<std::string>& variables) {
+[[noreturn]] void guard(int pipe, std::vector<pid_t>& groups, EnvironmentSearch& own_processes) {
   setsid();  // signals to the launcher's group or terminal do not reach it
   prctl(PR_SET_NAME, "kolo-reaper");
   sigset_t all;
@@ -41,13 +39,13 @@ constexpr int kPatienceMs = 3000;  // for the answer; a busy machine needs a par
     if (count < groups.size()) groups[count++] = group;
   }
   for (std::size_t i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
-  kill_by_environment(variables);
+  own_processes.kill_all();
   _exit(0);
 }
 
 }  // namespace
 
-Reaper::Reaper(int ranks, const std::vector<std::string>& variables) {
+Reaper::Reaper(int ranks, EnvironmentSearch& own_processes) {
   std::vector<pid_t> groups(static_cast<std::size_t>(ranks));
   int ends[2];
   // Not a pipe: a write to a killed reaper must not cause SIGPIPE (MSG_NOSIGNAL needs a socket).
@@ -57,7 +55,7 @@ Reaper::Reaper(int ranks, const std::vector<std::string>& variables) {
   const posix::Descriptor read_end(ends[0]);
   line_ = posix::Descriptor(ends[1]);
   pid_ = fork();
-  if (pid_ == 0) guard(ends[0], groups, variables);
+  if (pid_ == 0) guard(ends[0], groups, own_processes);
   if (pid_ < 0) posix::throw_no_process("launcher: fork");
 }
 

@@ -3,22 +3,21 @@
 //
 // It holds one end of a socket pair. Ranks report their process group there before they start their
 // program. The launcher sends a goodbye when the job is over. If the connection closes without a
-// goodbye, the launcher is gone.
+// goodbye, the launcher is gone. It is a child of fork() without a program of its own, so it does
+// not allocate memory: see environment_search.h.
 #pragma once
 
 #include <sys/types.h>
 
-#include <string>
-#include <vector>
-
+#include "transports/launch/environment_search.h"
 #include "transports/posix/descriptor.h"
 
 namespace kolo::inline v0::launch {
 
 class Reaper {
  public:
-  // `variables`: "NAME=VALUE", which only this job's processes have in their environment.
-  Reaper(int ranks, const std::vector<std::string>& variables);
+  // `own_processes`: finds this job's processes by their environment.
+  Reaper(int ranks, EnvironmentSearch& own_processes);
   ~Reaper();  // sends the goodbye; kills and reports a reaper that does not answer
   Reaper(const Reaper&) = delete;
   Reaper& operator=(const Reaper&) = delete;

@@ -1,6 +1,8 @@
-// Launch of ranks: a rank that is stopped before exec, and binding to cores.
+// Launch of ranks: a rank that is stopped before exec, processes by their environment, and binding
+// to cores.
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 
 #include "test/support/catch.h"
 #include "transports/error.h"
+#include "transports/launch/environment_search.h"
 #include "transports/launch/launch.h"
 #include "transports/posix/host/cores.h"
 
@@ -74,6 +77,40 @@ TEST_CASE("ranks inherit the named descriptors only") {
   request.descriptors = {named[0]};
   CHECK(launch_ranks(request).exit_code == 0);
   for (const int end : {named[0], named[1], other[0], other[1]}) close(end);
+}
+
+TEST_CASE("a process is found by whole variables, wherever they are in its environment") {
+  std::string long_one = "KOLO_TEST_LONG=";
+  long_one.append(10'000, 'x');
+  std::string first = "KOLO_TEST_FIRST=1", last = "KOLO_TEST_LAST=2";
+  std::array<char*, 4> environment{first.data(), long_one.data(), last.data(), nullptr};
+  std::string program = "sleep", duration = "1000";
+  std::array<char*, 3> words{program.data(), duration.data(), nullptr};
+  std::array<int, 2> ends{};  // closes by exec
+  REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    execvpe(words[0], words.data(), environment.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  char none = 0;
+  CHECK(read(ends[0], &none, 1) == 0);
+  close(ends[0]);
+
+  const auto is_found = [child](const std::vector<std::string>& entries) {
+    return launch::EnvironmentSearch(entries).has_all(child);
+  };
+  CHECK(is_found({first, last}));
+  CHECK(is_found({long_one}));
+  for (const char* other : {"KOLO_TEST_FIRST=", "KOLO_TEST_FIRST=12", "TEST_FIRST=1", "x"})
+    CHECK(!is_found({last, other}));
+  CHECK(!is_found({}));
+
+  launch::EnvironmentSearch({first, last}).kill_all();
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
 }
 
 using launch::bind_ranks;
