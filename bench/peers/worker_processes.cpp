@@ -58,8 +58,10 @@ std::vector<std::string> environment_with(const StartCommand& command) {
 }
 
 // Runs after fork: only async-signal-safe calls.
-[[noreturn]] void become(char* const* words, char* const* environment, int input, int output) {
+[[noreturn]] void become(char* const* words, char* const* environment, int input, int output,
+                         pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);  // the parent ended before prctl
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -163,9 +165,10 @@ void WorkerProcesses::start(StartCommand command) {
   const std::vector<char*> words = pointers_to(command.words);
   const std::vector<char*> variables = pointers_to(environment);
   const Unbound unbound;  // workers bind themselves, each as its rank
+  const pid_t own = getpid();
   launcher_ = fork();
   if (launcher_ < 0) posix::throw_system("kolo-bench: starting the launcher of " + name_);
-  if (launcher_ == 0) become(words.data(), variables.data(), input.get(), output_.get());
+  if (launcher_ == 0) become(words.data(), variables.data(), input.get(), output_.get(), own);
   watcher_ = std::thread([this] { watch(); });
 }
 
