@@ -85,4 +85,8 @@ ScaleKernel scale_kernel(ElementType type) { return reduce::best().scale(type); 
 
 MultiplyKernel multiply_kernel(ElementType type) { return reduce::best().multiply(type); }
 
+ConvertKernel narrow_kernel(ElementType to) { return reduce::best().narrow(to); }
+
+ConvertKernel widen_kernel(ElementType from) { return reduce::best().widen(from); }
+
 }  // namespace kolo::inline v0

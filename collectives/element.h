@@ -208,4 +208,10 @@ ScaleKernel scale_kernel(ElementType type);
 using MultiplyKernel = void (*)(void* out, const void* local, std::size_t count, double factor);
 MultiplyKernel multiply_kernel(ElementType type);
 
+// Kernels of out[i] = in[i] between float32 and a float of 16 bits, with the rounding above. The
+// memory of `in` and `out` must not overlap. Null for other types.
+using ConvertKernel = void (*)(void* out, const void* in, std::size_t count);
+ConvertKernel narrow_kernel(ElementType to);
+ConvertKernel widen_kernel(ElementType from);
+
 }  // namespace kolo::inline v0

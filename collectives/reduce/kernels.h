@@ -10,6 +10,8 @@ struct Kernels {
   ReduceKernel (*reduce)(ElementType, ReduceOp);
   ScaleKernel (*scale)(ElementType);
   MultiplyKernel (*multiply)(ElementType);
+  ConvertKernel (*narrow)(ElementType);
+  ConvertKernel (*widen)(ElementType);
 };
 
 // Kernels for every machine of this build's architecture.

@@ -4,7 +4,8 @@
 namespace kolo::inline v0::reduce {
 
 const Kernels* avx2_kernels() {
-  static constexpr Kernels kKernels{"avx2", find_reduce, find_scale, find_multiply};
+  static constexpr Kernels kKernels{"avx2",        find_reduce, find_scale,
+                                    find_multiply, find_narrow, find_widen};
   return &kKernels;
 }
 

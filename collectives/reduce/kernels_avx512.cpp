@@ -5,7 +5,8 @@
 namespace kolo::inline v0::reduce {
 
 const Kernels* avx512_kernels() {
-  static constexpr Kernels kKernels{"avx512", find_reduce, find_scale, find_multiply};
+  static constexpr Kernels kKernels{"avx512",      find_reduce, find_scale,
+                                    find_multiply, find_narrow, find_widen};
   return &kKernels;
 }
 

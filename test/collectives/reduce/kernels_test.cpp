@@ -314,6 +314,27 @@ TEST_CASE("float16 instructions give the same bits as portable code") {
   }
 }
 
+TEMPLATE_TEST_CASE("whole arrays are converted as single values are", "", KOLO_EVERY_TYPE) {
+  constexpr ElementType kType = kElementTypeOf<TestType>;
+  for (const reduce::Kernels* table : tables()) {
+    if constexpr (!std::is_class_v<TestType> || sizeof(TestType) != 2) {
+      CHECK(table->narrow(kType) == nullptr);
+      CHECK(table->widen(kType) == nullptr);
+    } else {
+      const auto floats = operands<float>(5003, kSeed + 6);
+      std::vector<TestType> narrow(floats.size());
+      table->narrow(kType)(narrow.data(), floats.data(), floats.size());
+      std::vector<float> wide(floats.size());
+      table->widen(kType)(wide.data(), narrow.data(), floats.size());
+      std::size_t right = 0;
+      while (right < floats.size() && is_same(narrow[right], closed<TestType>(floats[right])) &&
+             is_same(wide[right], to_float(narrow[right])))
+        ++right;
+      REQUIRE(right == floats.size());  // otherwise the index of the first wrong element
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("all vector widths give the same bits", "", KOLO_EVERY_TYPE) {
   const auto a = operands<TestType>(5000, kSeed + 4), b = operands<TestType>(5000, kSeed + 5);
   for (const ReduceOp op : kReduceOps) {
