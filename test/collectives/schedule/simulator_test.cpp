@@ -113,7 +113,7 @@ TEST_CASE("with dedicated and smaller servers, all wires are busy: 2n(n - 1) / (
   }
 }
 
-TEST_CASE("a server in every rank equals a ring; dedicated ones win from n^2 / (2(n - 1)) on") {
+TEST_CASE("a server in every rank equals a ring, dedicated ones win from n^2 / (2(n - 1)) on") {
   for (const int n : {4, 8}) {
     const double ring = passes_of(program_of(Collective::kAllReduce, "ring", n));
     CHECK(ring == Approx(2.0 * (n - 1) / n).epsilon(0.04));
