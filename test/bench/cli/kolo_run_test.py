@@ -351,7 +351,11 @@ class Signals(unittest.TestCase):
         self.assertEqual(len(process.stderr.read().splitlines()), 1)
 
     def test_a_failed_rank_ends_the_others_while_the_output_is_blocked(self):
-        process = self.start_blocked("[ $RANK = 1 ] && exec yes; trap 'exit 3' USR1; while :; do wait; done")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        ready = f"{folder.name}/ready"  # the signal must not come before the trap
+        process = self.start_blocked(f"[ $RANK = 1 ] && until [ -e {ready} ]; do :; done && exec yes\n"
+                                     f"trap 'exit 3' USR1; : > {ready}; while :; do wait; done")
         ranks = wait_until(lambda: len(ranks_of(process)) == 2 and ranks_of(process), "the ranks")
         os.kill(ranks[0], signal.SIGUSR1)
         wait_until(lambda: not ranks_of(process), "the end of all ranks")
