@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rows of kolo-bench plot: which are drawn, which are left out with a message, where they come from, and tables.
+"""Rows of kolo-bench plot: which are drawn, left out with a message, or refused, where they come from, and tables.
 
   plot_rows_test.py KOLO_BENCH [test...]
 """
@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from pathlib import Path
 
-import plot_test
-from plot_test import row
+import plot_test  # adds bench/output to the path
+from plot_test import draw_here, row
+from rows import BANDWIDTHS, CAN_BE_NULL, NEEDED, NUMBER, OF_RUN, OPTIONAL, what_is_wrong
 
 
 class PlotRows(plot_test.Drawing):
@@ -60,6 +62,57 @@ class PlotRows(plot_test.Drawing):
         self.assertIn("<!-- 1.00 -->", charts["allreduce_table_bandwidth.svg"])  # GB/s, of the median
         alone = self.files([{**rows[0], "regime": "near"}], "--table", "--format", "svg")["allreduce_table_time.svg"].decode()
         self.assertNotIn("more processes", alone + self.errors)
+
+    def complaint(self, rows):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows"
+            path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in rows))
+            code, said = draw_here(str(path), "--out", folder + "/plots")
+            self.assertEqual((code, len(said.splitlines())), (2, 1), said)
+            self.assertTrue(said.startswith(f"kolo-bench plot: {path}:{len(rows)}: "), said)
+            self.assertFalse((Path(folder) / "plots").exists())
+            return said
+
+    def test_an_error_names_a_field_of_a_wrong_type_with_its_file_and_line(self):
+        right = row("kolo", "shm", 8, 5)
+        for name, value, about in (("median_us", "fast", "'median_us' is \"fast\", where a time from 1e-6 to 1e15 belongs"),
+                                   ("median_us", 1e-308, "'median_us' is 1e-308, where a time from 1e-6 to 1e15 belongs"),
+                                   ("bytes", [8], "'bytes' is [8], where a whole number from 0 belongs"),
+                                   ("ranks", None, "'ranks' is null, where a whole number from 0 belongs"),
+                                   ("run", 7, "'run' is 7, where an object belongs"),
+                                   ("type", {"a": 1}, "'type' is {\"a\": 1}, where a text of at most 200")):
+            self.assertIn(about, self.complaint([right, {**right, name: value}]))
+        self.assertIn("is not a JSON line", self.complaint([right, "[" * 100000]))
+        self.assertIn("'median_us' is Infinity", self.complaint([json.dumps(right).replace('"median_us": 5', '"median_us": 1e999')]))
+
+    def test_no_field_of_a_row_writes_outside_the_folder(self):
+        right = row("kolo", "shm", 8, 5)
+        for name in ("../../x", "..", "a/b", "/x", "", "x" * 65):
+            self.assertIn("'collective' is ", self.complaint([right, {**right, "collective": name}]))
+        for name in ("transport", "library", "peer", "network"):
+            self.assertIn(f"'{name}' is ", self.complaint([right, {**right, name: "x" * 5000}]))
+            self.assertIn(f"'{name}' is ", self.complaint([right, {**right, name: "a\0b"}]))
+        names = self.files([row("kolo", transport, 8, 5) for transport in ("../../x", "..", "a/b", "a b", "x" * 200, "tcp,0.5ms")], "--overview",
+                           only=["time"])
+        self.assertEqual(len(names), 6)
+        self.assertIn("tcp,0.5ms_2_ranks_time.png", names)
+
+    def test_each_field_of_a_row_accepts_only_its_own_type(self):
+        right = row("kolo", "shm", 8, 5, peer="", limit_us=1, type="float32", op="sum", form="blocking", memory="allocated",
+                    reproducibility="fast", progress="none", network="", segment_bytes=0, servers=0, window=1, messages_per_s=1, in_place=True,
+                    run={"machine": "M", "cores": 2, "kernel": "K", "commit": "c"})
+        self.assertEqual(what_is_wrong(right), "")
+        read = set(NEEDED) | set(BANDWIDTHS) | set(OPTIONAL)
+        self.assertGreaterEqual(read | {"iterations"}, set(right))
+        for name in read:
+            for odd in ("odd", [], {}, None, True, -1, 1.5, float("nan"), 10**400):
+                fits, _ = {**NEEDED, **OPTIONAL, **dict.fromkeys(BANDWIDTHS, NUMBER)}[name]
+                if not fits(odd) and not (odd is None and name in CAN_BE_NULL):
+                    self.assertIn(f"'{name}' is ", what_is_wrong({**right, name: odd}))
+        for name in OF_RUN:
+            self.assertIn(f"'run.{name}' is [1]", what_is_wrong({**right, "run": {name: [1]}}))
+        for name in (*NEEDED, *BANDWIDTHS):
+            self.assertIn(f"lacks '{name}'", what_is_wrong({key: value for key, value in right.items() if key != name}))
 
 
 if __name__ == "__main__":
