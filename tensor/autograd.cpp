@@ -10,14 +10,15 @@
 namespace kolo::tensor {
 
 Tape::Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use,
-           Profile* profile)
+           Profile* profile, SumOverReplicas sum)
     : backend_(backend),
       parameters_(parameters),
       pool_(pool),
       mode_(mode),
       is_used_(parameters.list().size(), false),
       before_use_(std::move(before_use)),
-      profile_(mode == Mode::training ? profile : nullptr) {
+      profile_(mode == Mode::training ? profile : nullptr),
+      sum_(mode == Mode::training ? std::move(sum) : SumOverReplicas()) {
   if (profile_ != nullptr) profile_->begin_pass();
 }
 

@@ -19,6 +19,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tensor/arena.h"
@@ -60,13 +61,18 @@ using GradientHook = std::function<void(ParameterId)>;
 // Called before forward uses a parameter's values.
 using UseHook = std::function<void(ParameterId)>;
 
+// Replaces each number by its sum over all networks that normalise together, such as the replicas
+// of data-parallel training. All of them make the same calls in the same order.
+using SumOverReplicas = std::function<void(std::span<double>)>;
+
 // One forward pass and its backward pass. One thread at a time.
 class Tape {
  public:
   // The references are borrowed and must outlive the tape. `backend` may be null in a dry run only.
-  // `profile`, if not null, gets the times of a pass in Mode::training.
+  // `profile`, if not null, gets the times of a pass in Mode::training. `sum`, if not empty: batch
+  // normalisations in Mode::training are over all replicas.
   Tape(Backend* backend, Parameters& parameters, Pool& pool, Mode mode, UseHook before_use = {},
-       Profile* profile = nullptr);
+       Profile* profile = nullptr, SumOverReplicas sum = {});
 
   Mode mode() const { return mode_; }
   bool is_recording() const { return mode_ == Mode::training; }
@@ -84,12 +90,17 @@ class Tape {
   // Registers a use of a parameter in forward, before its values are read. Calls the hook for uses.
   // A second use in one tape throws std::invalid_argument.
   void use(ParameterId id);
-  // Registers a normalisation over `values` per channel.
-  void note_normalised(std::int64_t values) {
+  // Registers a normalisation of `channels` channels over `values` values each.
+  void note_normalised(std::int64_t channels, std::int64_t values) {
+    normalised_channels_.push_back(channels);
     fewest_normalised_ = std::min(fewest_normalised_, values);
   }
+  // The channels of each normalisation, in the order of forward.
+  const std::vector<std::int64_t>& normalised_channels() const { return normalised_channels_; }
   // The fewest values per channel of any normalisation; the largest integer if there is none.
   std::int64_t fewest_normalised() const { return fewest_normalised_; }
+  // Empty: normalisations are over this replica's batch alone.
+  const SumOverReplicas& sum_over_replicas() const { return sum_; }
   // Parameters in order of use.
   const std::vector<ParameterId>& uses() const { return uses_; }
 
@@ -112,6 +123,8 @@ class Tape {
   std::vector<bool> is_used_;
   UseHook before_use_;
   Profile* profile_;
+  SumOverReplicas sum_;
+  std::vector<std::int64_t> normalised_channels_;
   std::int64_t fewest_normalised_ = std::numeric_limits<std::int64_t>::max();
   const GradientHook* hook_ = nullptr;
 };

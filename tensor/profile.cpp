@@ -19,9 +19,18 @@ void Profile::end_forward(std::size_t index, const Operation& operation) {
   OperationTime& time = operations_.at(index);
   time.forward += since_mark();
   time.operation.flops += operation.flops;
+  note(index, false);
 }
 
-void Profile::end_backward(std::size_t index) { operations_.at(index).backward += since_mark(); }
+void Profile::end_backward(std::size_t index) {
+  operations_.at(index).backward += since_mark();
+  note(index, true);
+}
+
+void Profile::note(std::size_t index, bool is_backward) {
+  const double began = std::exchange(began_, mark_);
+  if (listener_) listener_(index, operations_[index].operation, is_backward, began, mark_);
+}
 
 double Profile::since_mark() {
   const double now = now_();

@@ -46,8 +46,14 @@ class Profile {
   // In the order of forward, which must be the same in all passes.
   const std::vector<OperationTime>& operations() const { return operations_; }
 
+  // Called at the end of each operation of a pass: its index in the order of forward, whether in
+  // backward, and when it began and ended by the clock, hooks included.
+  using Listener = std::function<void(std::size_t index, const Operation& operation,
+                                      bool is_backward, double begin, double end)>;
+  void set_listener(Listener listener) { listener_ = std::move(listener); }
+
   // For the tape. `index` counts the operations of a pass in the order of forward.
-  void begin_pass() { mark_ = now_(); }
+  void begin_pass() { mark_ = began_ = now_(); }
   void end_forward(std::size_t index, const Operation& operation);
   void end_backward(std::size_t index);
   void pause() { paused_ = now_(); }
@@ -55,11 +61,15 @@ class Profile {
 
  private:
   double since_mark();
+  // Tells the listener, and begins the next operation.
+  void note(std::size_t index, bool is_backward);
 
   Now now_;
+  Listener listener_;
   std::vector<OperationTime> operations_;
   double mark_ = 0;  // when the current operation began, plus the pauses since
   double paused_ = 0;
+  double began_ = 0;  // when the current operation began
 };
 
 }  // namespace kolo::tensor

@@ -24,17 +24,20 @@ with_value='--strategies --strategy --ranks --n_gpus --n-gpus --ps-mode --ps_mod
   --dataset --train-size --train_size --test-size --test_size --model --stem --batch-size --batch_size --global-batch --global_batch
   --epochs --steps --seed --lr --momentum --weight-decay --weight_decay --warmup-epochs --warmup_epochs --lr-schedule --lr_schedule
   --optimizer --lr-step-epochs --lr_step_epochs --lr-step-factor --lr_step_factor --lr-power --lr_power --label-smoothing --label_smoothing
-  --transport --shape --backend --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
+  --micro-batch --micro_batch --compress --clip-norm --clip_norm
+  --transport --shape --backend --precision --threads --reproducibility --bucket-bytes --bucket_bytes --first-bucket-bytes --first_bucket_bytes --timeout
   --straggle --eval-every --eval_every --hash-every --hash_every --skip-steps --skip_steps --report
   --image-size --image_size --loader-threads --loader_threads --augment --load --config'
-without_value='--nesterov --progress-thread --no-progress-thread --no-report --profile'
+without_value='--nesterov --sync-batch-norm --sync_batch_norm --progress-thread --no-progress-thread --no-report --profile --timeline'
 models='resnet18 resnet34 resnet50 resnet101 cnn mlp small'
 stems='imagenet cifar'
 augmentations='none crop crop,flip'
 schedules='constant step cosine polynomial'
 optimizers='sgd adamw lars'
 orders='fast ordered invariant'
-heads='ring ring_all_reduce ps param_server tree hierarchical auto local-sgd dataparallel data_parallel torch-ddp torch-ddp-kolo torch-ps' # of the arms in --strategies
+precisions='float32 bfloat16'
+formats='none bfloat16 float16 topk:R' # R: a part, such as 0.01
+heads='ring ring_all_reduce ps param_server tree hierarchical auto sharded local-sgd pipeline dataparallel data_parallel torch-ddp torch-ddp-kolo torch-ps' # of the arms in --strategies
 words_of_ps='dedicated sharded everywhere split servers=N optimizer=worker optimizer=server async ssp=S backup=B' # behind colons
 words_of_ring='sync=naive sync=flat sync=overlap sync=bucketed sync=prioritized sync=fusion' # also of tree, hierarchical, auto
 modes='dedicated sharded everywhere split'
@@ -42,9 +45,9 @@ places='worker server'
 datasets='digits svhn:DIR mnist:DIR cifar10:DIR imagefolder:DIR synthetic[:HxWxC[:CLASSES]]'
 transports='auto shm tcp ucx ofi cuda_ipc' # of any build, that join processes; or a library's path
 counts='--ranks --servers --seeds --train-size --test-size --batch-size --global-batch --epochs --bucket-bytes --first-bucket-bytes
-  --eval-every --image-size --loader-threads'
+  --eval-every --image-size --loader-threads --micro-batch'
 counts_or_none='--steps --seed --threads --hash-every --skip-steps'
-numbers='--lr --lr-step-epochs --lr-step-factor --lr-power --label-smoothing --momentum --weight-decay --warmup-epochs --timeout'
+numbers='--lr --lr-step-epochs --lr-step-factor --lr-power --label-smoothing --clip-norm --momentum --weight-decay --warmup-epochs --timeout'
 
 refuse() {
   echo "kolo: $1; train/compare.sh --help lists the options" >&2
@@ -104,7 +107,8 @@ require_word_of_arm() {
   case "$3" in
     ps:* | param_server:*) words=$words_of_ps ;;
     dataparallel:* | data_parallel:*) refuse "$1: '$3': dataparallel takes no words; remove '$2'" ;;
-    torch-*:*) refuse "$1: '$3': ${3%%:*} takes no words; remove '$2'" ;;
+    sharded:* | torch-*:*) refuse "$1: '$3': ${3%%:*} takes no words; remove '$2'" ;;
+    pipeline:*) require_between "$1: '$3'" "${3#*:}" 2 1024; return ;;
     local-sgd:*) require_between "$1: '$3'" "${3#*:}" 1 1000000; return ;;
     *) words=$words_of_ring ;;
   esac
@@ -129,6 +133,7 @@ require_arm() {
   require_one_of "$1" "$head" "$heads"
   rest=${2#"$head"}
   [ "$2" != local-sgd ] || refuse "$1: '$2' needs a number of steps, such as local-sgd:8"
+  [ "$2" != pipeline ] || refuse "$1: '$2' needs a number of stages, such as pipeline:2"
   while [ -n "$rest" ]; do
     rest=${rest#:}
     require_word_of_arm "$1" "${rest%%:*}" "$2"
@@ -189,6 +194,7 @@ check_value() {
     --stem) require_one_of "$1" "$2" "$stems" ;;
     --augment) require_one_of "$1" "$2" "$augmentations" ;;
     --reproducibility) require_one_of "$1" "$2" "$orders" ;;
+    --precision) require_one_of "$1" "$2" "$precisions" ;;
     --lr-schedule) require_one_of "$1" "$2" "$schedules" ;;
     --optimizer) require_one_of "$1" "$2" "$optimizers" ;;
     --ps-mode) require_one_of "$1" "$2" "$modes" ;;
@@ -196,6 +202,9 @@ check_value() {
     --strategies | --strategy) require_arms "$1" "$2" ;;
     --dataset) require_dataset "$1" "$2" ;;
     --straggle) require_straggle "$1" "$2" ;;
+    --compress)
+      case "$2" in none | bfloat16 | float16 | topk:[01]*) ;; *) refuse "$1: expected $(listed "$formats"), got '$2'" ;; esac
+      ;;
     --report) require_report_folder "$1" "$2" ;;
     --transport) case "$2" in */*) ;; *) require_one_of "$1" "$2" "$transports" ;; esac ;;
   esac

@@ -47,6 +47,15 @@ void check_together(const Options& o) {
   }
 }
 
+void require_precision(const Options& o) {
+  if (o.precision == "float32") return;
+  try {
+    tensor::make_backend(o.backend, 1, tensor::precision_from(o.precision));
+  } catch (const std::invalid_argument& error) {
+    refuse(fmt::format("--precision {}: {}", o.precision, error.what()));
+  }
+}
+
 constexpr int kUntilSteps = 1'000'000;  // epochs, if --steps is the limit
 
 void fill_defaults(Options& o, bool is_versus, bool is_report_given, bool has_no_report) {
@@ -64,6 +73,7 @@ void fill_defaults(Options& o, bool is_versus, bool is_report_given, bool has_no
     o.first_bucket_bytes = std::min(BucketSizes{}.first_bytes, o.bucket_bytes);
   }
   if (o.backend == "auto") o.backend = tensor::backend_names().front();
+  require_precision(o);
   if (o.threads == 0) {
     const int sharing = launch::is_bound_by_parent() ? 1 : o.ranks;
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / sharing);
@@ -91,12 +101,14 @@ Options finish(TypedFlags& typed) {
     refuse(error.what());
   }
   for (const Arm& arm : o.arms) {
-    if (needs_whole_layers(optimizer_from(o.optimizer)) && arm.update_at == UpdateAt::server &&
+    if (needs_whole_layers(optimizer_from(o.optimizer)) && arm.update_at != UpdateAt::worker &&
         !arm.is_torch()) {
+      const bool is_shard = arm.update_at == UpdateAt::shard;
       refuse(
-          fmt::format("--optimizer {}: it needs whole layers, and a server of '{}' has parts of "
-                      "them; take sgd or adamw, or optimizer=worker",
-                      o.optimizer, arm.name()));
+          fmt::format("--optimizer {}: it needs whole layers, and a {} of '{}' has parts of "
+                      "them; take sgd or adamw{}",
+                      o.optimizer, is_shard ? "worker" : "server", arm.name(),
+                      is_shard ? "" : ", or optimizer=worker"));
     }
     if (arm.placement == ServerPlacement::split && o.ranks < kFewestWorkersOfSplit) {
       refuse(
@@ -114,10 +126,12 @@ Options finish(TypedFlags& typed) {
     refuse(fmt::format("train runs one arm, and --strategies '{}' has {}; use compare",
                        typed.strategies, o.arms.size()));
   }
+  set_format(o.gradients, typed.compress);
   for (const Reproducibility mode : kReproducibilities) {
     if (typed.reproducibility == to_string(mode)) o.reproducibility = mode;
   }
   fill_defaults(o, typed.is_versus, typed.is_report_given, typed.has_no_report);
+  check_gradient_flags(o);
   return o;
 }
 
@@ -193,6 +207,7 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   add_comparison_flags(app, typed);
   add_work_flags(app, typed);
   add_optimizer_flags(app, typed);
+  add_gradient_flags(app, typed);
   add_running_flags(app, typed);
   add_result_flags(app, typed);
   add_checkpoint_flags(app, typed);

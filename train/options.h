@@ -14,6 +14,7 @@
 #include "collectives/options.h"
 #include "train/loop/straggler.h"
 #include "train/strategies/arm.h"
+#include "train/strategies/gradient_options.h"
 
 namespace kolo::train {
 
@@ -65,10 +66,16 @@ struct Options {
   double lr_power = 2;     // of the schedule `polynomial`
   std::uint64_t seed = 1;  // for weights, data order and rendered data
 
+  // Gradients: the same for every arm.
+  std::int64_t micro_batch = 0;  // samples of a worker that are computed at once; 0: all
+  GradientOptions gradients;
+  bool has_sync_batch_norm = false;  // statistics over all workers
+
   // How it runs: the same for every arm.
   std::string transport = "auto";
   std::string shape;  // simulated network, in the form of KOLO_SHAPE; empty: use KOLO_SHAPE
   std::string backend = "auto";
+  std::string precision = "float32";
   int threads = 0;                // compute threads per worker; 0: usable cores / ranks
   int loader_threads = 1;         // threads per worker that prepare samples
   std::int64_t bucket_bytes = 0;  // 0: the default of buckets.h
@@ -81,10 +88,11 @@ struct Options {
   std::chrono::milliseconds timeout{60'000};  // for every wait for another rank
 
   // Measurements.
-  int eval_every = 1;        // epochs between evaluations; the last epoch is always evaluated
-  int hash_every = 20;       // iterations between checks of the replicas; 0: only at the end
-  int skip_steps = 5;        // iterations at the start that do not count for speeds
-  bool has_profile = false;  // times of each layer, on rank 0
+  int eval_every = 1;         // epochs between evaluations; the last epoch is always evaluated
+  int hash_every = 20;        // iterations between checks of the replicas; 0: only at the end
+  int skip_steps = 5;         // iterations at the start that do not count for speeds
+  bool has_profile = false;   // times of each layer, on rank 0
+  bool has_timeline = false;  // a Chrome trace of two iterations
 
   // Checkpoints (train/checkpoint).
   std::string save;    // folder; empty: none are written

@@ -9,7 +9,7 @@
 // number of threads give the same bits.
 //
 // A new backend is a file NAME.cpp here with the function `std::unique_ptr<Backend> make_NAME(int
-// threads)`, and one line in CMakeLists.txt.
+// threads, Precision precision)`, and one line in CMakeLists.txt.
 
 #include <memory>
 #include <span>
@@ -21,6 +21,15 @@
 #include "tensor/tensor.h"
 
 namespace kolo::tensor {
+
+// The format of the inputs of convolutions and linear layers. Tensors, parameters and gradients are
+// float32 in memory, products are summed in float32, and all other operations compute in float32.
+enum class Precision : std::uint8_t {
+  float32,
+  bfloat16  // inputs are rounded to it; for processors with instructions for it
+};
+// "float32" or "bfloat16"; throws std::invalid_argument for anything else.
+Precision precision_from(std::string_view name);
 
 struct Conv2dShape {
   std::int64_t batch = 1, in_h = 1, in_w = 1, in = 1, out = 1;
@@ -108,8 +117,9 @@ class Backend {
 
 // Names of the backends in this build, in order of preference: the fastest first.
 std::vector<std::string> backend_names();
-// Throws std::invalid_argument for an unknown name (the message lists the known ones) or threads
-// < 1.
-std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
+// Throws std::invalid_argument for an unknown name (the message lists the known ones), threads < 1,
+// or a precision that the backend or this processor does not have.
+std::unique_ptr<Backend> make_backend(std::string_view name, int threads,
+                                      Precision precision = Precision::float32);
 
 }  // namespace kolo::tensor

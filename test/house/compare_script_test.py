@@ -98,7 +98,7 @@ class CompareScript(unittest.TestCase):
                              (["--model", "vgg"], "--model: unknown 'vgg'; expected one of resnet18, resnet34, resnet50, resnet101, cnn, mlp, small; train/"),
                              (["--stem=x"], "--stem: unknown 'x'"), (["--augment=flip"], "--augment: unknown 'flip'; expected one of none, crop, crop,flip"), (["--lr_schedule", "linear"], "expected one of constant, step, cosine, polynomial"),
                              (["--report"], "--report needs a value"), (["--model", "smal"], "did you mean small?"),
-                             (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server, tree, hierarchical, auto, local-sgd, "
+                             (["--strategies", "rign"], "--strategies: unknown 'rign'; expected one of ring, ring_all_reduce, ps, param_server, tree, hierarchical, auto, sharded, local-sgd, pipeline, "
                                                         "dataparallel, data_parallel, torch-ddp, torch-ddp-kolo, torch-ps; "
                                                         "did you mean ring?"),
                              (["--strategy=ring, pss:sharded"], "--strategy: unknown 'pss'"), (["--strategies", ""], "expected arms, as"),
@@ -121,8 +121,11 @@ class CompareScript(unittest.TestCase):
                              (["--strategies=local-sgd:0"], "'local-sgd:0': expected a number from 1 to 1000000"),
                              (["--strategies=local-sgd:1000001"], "'local-sgd:1000001': expected a number from 1 to 1000000"),
                              (["--strategies=local-sgd:4:8"], "expected a number from 1 to 1000000"),
+                             (["--strategies=pipeline"], "'pipeline' needs a number of stages"), (["--strategies=pipeline:1"], "expected a number from 2 to 1024"),
                              (["--strategies=dataparallel:sharded"], "dataparallel takes no words; remove 'sharded'"),
+                             (["--strategies=sharded:sync=flat"], "sharded takes no words; remove 'sync=flat'"),
                              (["--strategies=torch-ddp:sync=flat"], "torch-ddp takes no words; remove 'sync=flat'"),
+                             (["--compress", "int8"], "--compress: expected none, bfloat16, float16, topk:R, got 'int8'"),
                              (["--reproducibility", "exact"], "expected one of fast, ordered, invariant"),
                              (["--straggle=rank=1"], "--straggle: expected rank=R,factor=F, with a worker R and F from 1 to 1000, as rank=1,factor=1.5; got"),
                              (["--straggle", "rank=1,factor=0.5"], "got 'rank=1,factor=0.5'"),

@@ -38,18 +38,24 @@ std::vector<std::string> backends_under_test() {
   return names;
 }
 
+// Largest distances of results and of gradients.
+struct Tolerance {
+  double result = 1e-4, gradient = 2e-3;
+};
+
 // Several steps of gradient descent on both, so that state left by a pass is compared too.
-void compare(const SmallModel& model, const std::string& backend, int threads, int batch_size) {
-  Network expected = make_network(model, "reference", 1);
-  Network actual = make_network(model, backend, threads);
+void compare(const SmallModel& model, const std::string& backend, int threads, int batch_size,
+             Precision precision = Precision::float32, Tolerance tolerance = {}) {
+  Network expected = make_network(model, "reference", 1, 1, precision);
+  Network actual = make_network(model, backend, threads, 1, precision);
   for (unsigned step = 0; step < 2; ++step) {
     const RandomBatch batch(model.image, batch_size, kClasses, step);
     INFO(model.name << ", " << backend << ", " << threads << " threads, batch " << batch_size
                     << ", step " << step);
     const Outcome a = expected.forward(batch.view(), Mode::training);
     const Outcome b = actual.forward(batch.view(), Mode::training);
-    CHECK(b.loss == Approx(a.loss).epsilon(1e-4));
-    CHECK(distance(expected.logits(), actual.logits()) < 1e-4);
+    CHECK(b.loss == Approx(a.loss).epsilon(tolerance.result));
+    CHECK(distance(expected.logits(), actual.logits()) < tolerance.result);
     expected.backward();
     actual.backward();
     const Parameters& p = expected.parameters();
@@ -58,12 +64,12 @@ void compare(const SmallModel& model, const std::string& backend, int threads, i
       const auto count = static_cast<std::size_t>(parameter.range.count);
       INFO(parameter.name);
       CHECK(distance(p.gradients().subspan(begin, count),
-                     actual.parameters().gradients().subspan(begin, count)) < 2e-3);
+                     actual.parameters().gradients().subspan(begin, count)) < tolerance.gradient);
     }
-    CHECK(distance(p.buffers(), actual.parameters().buffers()) < 1e-4);
+    CHECK(distance(p.buffers(), actual.parameters().buffers()) < tolerance.result);
     expected.forward(batch.view(), Mode::evaluation);
     actual.forward(batch.view(), Mode::evaluation);
-    CHECK(distance(expected.logits(), actual.logits()) < 1e-4);
+    CHECK(distance(expected.logits(), actual.logits()) < tolerance.result);
     std::ranges::copy(p.gradients(), actual.parameters().gradients().begin());
     for (Network* network : {&expected, &actual}) {
       const auto values = network->parameters().values();
@@ -100,6 +106,23 @@ TEST_CASE("large batches are split among threads without an error at the borders
     compare(normalized("norm, addition and relu", {4, 4, 16}, 64, true), backend, threads, 35);
     compare(pooled("max pool 3x3 stride 2 padding 1", {8, 8, 3}, 32, 3, 2, 1), backend, threads,
             35);
+  }
+}
+
+TEST_CASE("bfloat16 computes nearly what the reference computes with rounded inputs") {
+  const std::string backend = "onednn";
+  const std::vector<std::string> names = backend_names();
+  if (std::ranges::find(names, backend) == names.end()) return;
+  try {
+    make_backend(backend, 1, Precision::bfloat16);
+  } catch (const std::invalid_argument& error) {
+    CHECK_THAT(error.what(), ContainsSubstring("no instructions for bfloat16"));
+    WARN("skipped: " << error.what());
+    return;
+  }
+  for (const int threads : thread_counts()) {
+    for (const SmallModel& model : small_models(16))
+      compare(model, backend, threads, 6, Precision::bfloat16, {2e-3, 1e-2});
   }
 }
 

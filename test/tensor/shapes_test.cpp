@@ -74,6 +74,7 @@ TEST_CASE("invalid shapes and unknown backends are rejected") {
                         ContainsSubstring("reference"));
   CHECK_THROWS_WITH(make_backend("reference", 0),
                     "backend reference: at least one thread is needed, not 0");
+  CHECK_THROWS_WITH(precision_from("half"), ContainsSubstring("there are: float32, bfloat16"));
 }
 
 }  // namespace kolo::tensor::test

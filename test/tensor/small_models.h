@@ -39,11 +39,11 @@ struct SmallModel {
 };
 
 inline Network make_network(const SmallModel& model, const std::string& backend, int threads = 1,
-                            std::uint64_t seed = 1) {
+                            std::uint64_t seed = 1, Precision precision = Precision::float32) {
   Parameters parameters;
   auto forward = model.recipe(parameters);
   return Network(std::make_unique<FunctionModel>(std::move(forward)), std::move(parameters),
-                 model.image, make_backend(backend, threads), seed);
+                 model.image, make_backend(backend, threads, precision), seed);
 }
 
 // Random images and labels for `count` samples.

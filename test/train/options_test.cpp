@@ -80,6 +80,9 @@ TEST_CASE("flags of another optimizer or schedule are rejected, and servers that
   refuses({"--optimizer", "lars", "--strategies", "ring,ps:optimizer=server"},
           "--optimizer lars: it needs whole layers, and a server of 'ps:optimizer=server' has "
           "parts of them; take sgd or adamw, or optimizer=worker");
+  refuses({"--optimizer", "lars", "--strategies", "sharded"},
+          "--optimizer lars: it needs whole layers, and a worker of 'sharded' has parts of them; "
+          "take sgd or adamw");
 }
 
 TEST_CASE("the flag --batch-size is per rank, --global-batch is of all ranks") {
@@ -249,9 +252,9 @@ TEST_CASE("unknown values are rejected with the list of known ones") {
   refuses({"compare", "ring", "ps"}, "compare does not expect 'ring'");
 }
 
-TEST_CASE("local-sgd takes a number of steps, dataparallel takes nothing") {
-  const auto arms = parse({"compare", "--strategies", "local-sgd:8,data_parallel"}).arms;
-  CHECK(names_of(arms) == Names{"local-sgd:8", "dataparallel"});
+TEST_CASE("local-sgd takes a number of steps, sharded and dataparallel take nothing") {
+  const auto arms = parse({"compare", "--strategies", "local-sgd:8,data_parallel,sharded"}).arms;
+  CHECK(names_of(arms) == Names{"local-sgd:8", "dataparallel", "sharded"});
   CHECK(arms[0].local_steps == 8);
   for (const Arm& arm : arms) CHECK(parse_arms(arm.full_name(), {}).front() == arm);
   for (const std::string arm : {"local-sgd", "local-sgd:", "local-sgd:0", "local-sgd:x",
@@ -262,6 +265,8 @@ TEST_CASE("local-sgd takes a number of steps, dataparallel takes nothing") {
   }
   CHECK_THROWS_WITH(parse_options({"train", "--strategies", "dataparallel:sync=flat"}),
                     ContainsSubstring("dataparallel takes no words; remove 'sync=flat'"));
+  CHECK_THROWS_WITH(parse_options({"train", "--strategies", "sharded:servers=2"}),
+                    ContainsSubstring("sharded takes no words; remove 'servers=2'"));
 }
 
 TEST_CASE("a word that occurs twice in an arm is rejected") {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <string_view>
 
 #include "train/models/model.h"
@@ -79,13 +80,21 @@ std::vector<TensorSource> counters(const tensor::Parameters& parameters) {
   return tensors;
 }
 
-// A parameter's name, "optimizer.momentum.conv1.weight" without its end; empty if it does not end
-// so.
+// The state in "optimizer.STATE.PARAMETER", "momentum" or "rank1.momentum"; empty if the name is
+// not of that form. Names of parameters have dots, too: conv1.weight ends layer1.0.conv1.weight.
 std::string state_of(const std::string& name, const std::string& parameter) {
   const std::size_t rest = kState.size() + 1 + parameter.size();
   if (!name.starts_with(kState) || name.size() <= rest || !name.ends_with("." + parameter))
     return "";
-  return name.substr(kState.size(), name.size() - rest);
+  std::string state = name.substr(kState.size(), name.size() - rest);
+  const std::size_t dot = state.find('.');
+  const bool is_of_rank = state.starts_with("rank") && dot != std::string::npos &&
+                          state.find('.', dot + 1) == std::string::npos;
+  return dot == std::string::npos || is_of_rank ? state : "";
+}
+
+std::string name_of(const std::string& state, const tensor::Parameter& parameter) {
+  return fmt::format("{}{}.{}", kState, state, parameter.name);
 }
 
 bool is_known(const std::string& name, const tensor::Parameters& parameters) {
@@ -125,8 +134,7 @@ RunFacts facts_of(const Options& options, const Dataset& data) {
   return facts;
 }
 
-void write_checkpoint(const std::string& path, const RunFacts& facts, std::int64_t iteration,
-                      tensor::Parameters& parameters, const ArenaState& state) {
+std::vector<TensorSource> tensors_of(tensor::Parameters& parameters, const ArenaState& state) {
   std::vector<TensorSource> tensors = counters(parameters);
   const auto count = static_cast<tensor::ParameterId>(parameters.list().size());
   for (tensor::ParameterId id = 0; id < count; ++id) {
@@ -145,15 +153,20 @@ void write_checkpoint(const std::string& path, const RunFacts& facts, std::int64
   for (const auto& [name, elements] : state) {
     for (tensor::ParameterId id = 0; id < count; ++id) {
       const tensor::Parameter& parameter = parameters.list()[static_cast<std::size_t>(id)];
-      tensors.push_back({fmt::format("{}{}.{}", kState, name, parameter.name),
-                         sides_of(parameter.shape),
-                         [&, id, range = parameter.range](std::span<float> out) {
-                           std::ranges::copy(part(std::span<const float>(elements), range),
-                                             part(parameters.gradients(), range).begin());
-                           parameters.export_gradients(id, out);
-                         }});
+      tensors.push_back(
+          {name_of(name, parameter), sides_of(parameter.shape),
+           [&parameters, &values = elements, id, range = parameter.range](std::span<float> out) {
+             std::ranges::copy(part(std::span<const float>(values), range),
+                               part(parameters.gradients(), range).begin());
+             parameters.export_gradients(id, out);
+           }});
     }
   }
+  return tensors;
+}
+
+void write_checkpoint(const std::string& path, const RunFacts& facts, std::int64_t iteration,
+                      std::span<const TensorSource> tensors) {
   RunFacts all = facts;
   all["iteration"] = fmt::format("{}", iteration);
   write_safetensors(path, all, tensors);
@@ -173,41 +186,67 @@ void require_parameters(const SafetensorsFile& file, const tensor::Parameters& p
   }
 }
 
-void read_parameters(SafetensorsFile& file, tensor::Parameters& parameters) {
+TensorReader reader_of(SafetensorsFile& file) {
+  return [&file](const std::string& name, std::span<float> elements) {
+    const StoredTensor* const stored = file.find(name);
+    if (stored != nullptr) file.read(*stored, elements);
+    return stored != nullptr;
+  };
+}
+
+void read_parameters(const TensorReader& read, tensor::Parameters& parameters) {
   std::vector<float> elements;
   const auto count = static_cast<tensor::ParameterId>(parameters.list().size());
   for (tensor::ParameterId id = 0; id < count; ++id) {
     const tensor::Parameter& parameter = parameters.list()[static_cast<std::size_t>(id)];
     elements.resize(static_cast<std::size_t>(parameter.range.count));
-    file.read(*file.find(parameter.name), elements);
+    read(parameter.name, elements);
     parameters.import_values(id, elements);
   }
-  for (const tensor::Buffer& buffer : parameters.buffer_list()) {
-    const StoredTensor* const stored = file.find(buffer.name);
-    if (stored != nullptr) file.read(*stored, part(parameters.buffers(), buffer.range));
-  }
+  for (const tensor::Buffer& buffer : parameters.buffer_list())
+    read(buffer.name, part(parameters.buffers(), buffer.range));
 }
 
-ArenaState read_state(SafetensorsFile& file, tensor::Parameters& parameters) {
+std::vector<std::string> states_in(const SafetensorsFile& file,
+                                   const tensor::Parameters& parameters) {
+  std::set<std::string> names;
+  for (const StoredTensor& tensor : file.tensors()) {
+    for (const tensor::Parameter& parameter : parameters.list()) {
+      std::string name = state_of(tensor.name, parameter.name);
+      if (!name.empty()) names.insert(std::move(name));
+    }
+  }
+  for (const std::string& name : names) {
+    for (const tensor::Parameter& parameter : parameters.list()) {
+      const std::string full = name_of(name, parameter);
+      if (file.find(full) == nullptr)
+        refuse(file, fmt::format("it has no tensor '{}', so it is incomplete", full));
+      require_tensor(file, full, parameter.shape, "of this run");
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+ArenaState read_state(const TensorReader& read, std::span<const std::string> names,
+                      tensor::Parameters& parameters) {
   ArenaState state;
   std::vector<float> elements;
+  const std::vector<float> kept(parameters.values().begin(), parameters.values().end());
   const auto count = static_cast<tensor::ParameterId>(parameters.list().size());
-  for (const StoredTensor& tensor : file.tensors()) {
-    const std::string first = state_of(tensor.name, parameters.list()[0].name);
-    if (!first.empty()) state[first].resize(parameters.values().size());
-  }
-  for (auto& [name, arena] : state) {
+  for (const std::string& name : names) {
+    std::vector<float>& arena = state[name];
+    arena.resize(kept.size());
     for (tensor::ParameterId id = 0; id < count; ++id) {
       const tensor::Parameter& parameter = parameters.list()[static_cast<std::size_t>(id)];
-      const std::string wanted = fmt::format("{}{}.{}", kState, name, parameter.name);
-      require_tensor(file, wanted, parameter.shape, "of this run");
       elements.resize(static_cast<std::size_t>(parameter.range.count));
-      file.read(*file.find(wanted), elements);
+      if (!read(name_of(name, parameter), elements))
+        throw CheckpointError(fmt::format("the checkpoint has no '{}'", name_of(name, parameter)));
       parameters.import_values(id, elements);
       std::ranges::copy(part(parameters.values(), parameter.range),
                         part(std::span<float>(arena), parameter.range).begin());
     }
   }
+  std::ranges::copy(kept, parameters.values().begin());
   return state;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "collectives/communicator.h"
 #include "tensor/arena.h"
 #include "train/data/dataset.h"
 #include "train/options.h"
@@ -15,8 +16,10 @@ namespace kolo::train {
 void check_checkpoints(const Options& options, const Dataset& data);
 
 // Reads the weights at rank 0. `iterations`: of the whole training. Returns the iterations that are
-// done, 0 for --load. Throws DataError, as above.
+// done, 0 for --load. `stages`: the ranks of pipelines, which then all call this, and get the
+// weights of their stages; else null, and rank 0 alone calls. Throws DataError, as above.
 std::int64_t read_initial_weights(const Options& options, const Dataset& data,
-                                  tensor::Parameters& parameters, std::int64_t iterations);
+                                  tensor::Parameters& parameters, std::int64_t iterations,
+                                  Communicator* stages);
 
 }  // namespace kolo::train

@@ -9,18 +9,6 @@
 namespace kolo::train {
 namespace {
 
-// The names of an optimizer's arrays, on every rank.
-std::vector<std::string> names_of(const OptimizerSettings& settings) {
-  std::vector<std::string> names;
-  for (const OptimizerState& one : make_optimizer(settings, 0, 0, {})->state())
-    names.emplace_back(one.name);
-  return names;
-}
-
-std::string name_at(const std::string& name, int worker) {
-  return worker == 0 ? name : fmt::format("rank{}.{}", worker, name);
-}
-
 // Visits the values of array `index` of each optimizer, and the same part of the arena.
 template <typename Arena, typename Visit>
 void for_each_part(std::span<Optimizer* const> optimizers, std::size_t index, Arena& arena,
@@ -38,15 +26,45 @@ bool is_whole_at_rank_zero(const Arm& arm) {
 
 }  // namespace
 
+std::string name_at(const std::string& name, int worker) {
+  return worker == 0 ? name : fmt::format("rank{}.{}", worker, name);
+}
+
+void collect_bits(Communicator& communicator, std::span<std::int32_t> bits, const std::string& name,
+                  ArenaState& state) {
+  communicator.reduce(bits);
+  if (communicator.rank() != 0) return;
+  std::vector<float>& arena = state[name];
+  arena.resize(bits.size());
+  std::ranges::transform(bits, arena.begin(),
+                         [](std::int32_t value) { return std::bit_cast<float>(value); });
+}
+
+std::vector<std::string> states_of(const OptimizerSettings& settings) {
+  std::vector<std::string> names;
+  for (const OptimizerState& one : make_optimizer(settings, 0, 0, {})->state())
+    names.emplace_back(one.name);
+  return names;
+}
+
+void set_state(const OptimizerSettings& settings, std::span<Optimizer* const> optimizers,
+               const ArenaState& state) {
+  const std::vector<std::string> names = states_of(settings);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for_each_part(optimizers, i, state.at(names[i]),
+                  [](auto to, auto from) { std::ranges::copy(from, to.begin()); });
+  }
+}
+
 ArenaState collect_state(Communicator& communicator, const Arm& arm, int workers,
                          const OptimizerSettings& settings, std::span<Optimizer* const> optimizers,
                          std::size_t elements) {
   ArenaState state;
-  const std::vector<std::string> names = names_of(settings);
+  const std::vector<std::string> names = states_of(settings);
   const bool is_root = communicator.rank() == 0;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (is_whole_at_rank_zero(arm)) {
-      if (!is_root) continue;
+      if (!is_root && arm.stages == 0) continue;
       std::vector<float>& arena = state[names[i]];
       arena.resize(elements);
       for_each_part(optimizers, i, arena,
@@ -62,12 +80,7 @@ ArenaState collect_state(Communicator& communicator, const Arm& arm, int workers
                                  [](float value) { return std::bit_cast<std::int32_t>(value); });
         });
       }
-      communicator.reduce(std::span<std::int32_t>(bits));
-      if (!is_root) continue;
-      std::vector<float>& arena = state[name_at(names[i], owner)];
-      arena.resize(elements);
-      std::ranges::transform(bits, arena.begin(),
-                             [](std::int32_t value) { return std::bit_cast<float>(value); });
+      collect_bits(communicator, bits, name_at(names[i], owner), state);
     }
   }
   return state;
@@ -76,7 +89,7 @@ ArenaState collect_state(Communicator& communicator, const Arm& arm, int workers
 void distribute_state(Communicator& communicator, const Arm& arm, int workers,
                       const OptimizerSettings& settings, std::span<Optimizer* const> optimizers,
                       std::size_t elements, const ArenaState& state) {
-  const std::vector<std::string> names = names_of(settings);
+  const std::vector<std::string> names = states_of(settings);
   std::int32_t saved = 1;  // workers with a state of their own
   while (state.contains(name_at(names.front(), saved))) ++saved;
   communicator.broadcast(std::span<std::int32_t>(&saved, 1));

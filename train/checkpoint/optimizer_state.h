@@ -1,10 +1,14 @@
-// Collection of the optimizer's state from the ranks that have it, and its return.
+// Gathers the optimizer's state at rank 0, and distributes it. A stage of a pipeline has the state
+// of its own parameters.
 //
-// Ranks that hold a part (parameter servers) send it to rank 0 by a reduction of the bits as whole
-// numbers, where all others add zeros. So each number keeps its bits, also a negative zero.
+// Ranks that have a part (servers, shards, workers of local-sgd) send it by a reduction of the bits
+// as whole numbers, where all others add zeros. So each number keeps its bits, also a negative
+// zero.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -14,8 +18,16 @@
 
 namespace kolo::train {
 
+// The name of a state that each worker has: "momentum", "rank1.momentum", ...
+std::string name_at(const std::string& name, int worker);
+
+// Collective: sums the bits of floats, of which each belongs to one rank and is zero at the others.
+// Adds the floats to rank 0's `state`.
+void collect_bits(Communicator& communicator, std::span<std::int32_t> bits, const std::string& name,
+                  ArenaState& state);
+
 // Collective over all ranks. `optimizers`: those of this rank, maybe none; `elements`: of the
-// arena. The result is rank 0's; others get an empty one.
+// arena. The result is rank 0's; others get an empty one, but a stage of a pipeline gets its own.
 ArenaState collect_state(Communicator& communicator, const Arm& arm, int workers,
                          const OptimizerSettings& settings, std::span<Optimizer* const> optimizers,
                          std::size_t elements);
@@ -25,5 +37,12 @@ ArenaState collect_state(Communicator& communicator, const Arm& arm, int workers
 void distribute_state(Communicator& communicator, const Arm& arm, int workers,
                       const OptimizerSettings& settings, std::span<Optimizer* const> optimizers,
                       std::size_t elements, const ArenaState& state);
+
+// The names of an optimizer's states, such as "momentum".
+std::vector<std::string> states_of(const OptimizerSettings& settings);
+
+// Gives the optimizers of this rank their part of `state`.
+void set_state(const OptimizerSettings& settings, std::span<Optimizer* const> optimizers,
+               const ArenaState& state);
 
 }  // namespace kolo::train

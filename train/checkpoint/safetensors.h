@@ -74,6 +74,7 @@ struct TensorSource {
   std::function<void(std::span<float>)> fill;  // writes the elements; F32
   std::int64_t number = 0;                     // without `fill`: the value of an I64 scalar
 };
+std::size_t elements_of(const TensorSource& tensor);
 
 // Writes a file beside `path`, waits until it is on the disk, and renames it, so that a failure
 // leaves an earlier file as it was. Throws CheckpointError.

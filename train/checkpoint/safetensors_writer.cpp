@@ -17,10 +17,7 @@ namespace {
 constexpr std::size_t kAlignment = 8;  // of the data in the file, as the official writer aligns it
 
 std::uint64_t bytes_of(const TensorSource& tensor) {
-  if (!tensor.fill) return sizeof(std::int64_t);
-  std::uint64_t bytes = sizeof(float);
-  for (const std::int64_t side : tensor.shape) bytes *= static_cast<std::uint64_t>(side);
-  return bytes;
+  return tensor.fill ? elements_of(tensor) * sizeof(float) : sizeof(std::int64_t);
 }
 
 std::string header_of(const std::map<std::string, std::string>& metadata,
@@ -97,6 +94,12 @@ class PartialFile {
 
 }  // namespace
 
+std::size_t elements_of(const TensorSource& tensor) {
+  std::size_t elements = 1;
+  for (const std::int64_t side : tensor.shape) elements *= static_cast<std::size_t>(side);
+  return elements;
+}
+
 void write_safetensors(const std::string& path, const std::map<std::string, std::string>& metadata,
                        std::span<const TensorSource> tensors) {
   PartialFile file(path);
@@ -110,7 +113,7 @@ void write_safetensors(const std::string& path, const std::map<std::string, std:
       file.write(&tensor.number, sizeof tensor.number);
       continue;
     }
-    elements.resize(bytes_of(tensor) / sizeof(float));
+    elements.resize(elements_of(tensor));
     tensor.fill(elements);
     file.write(elements.data(), elements.size() * sizeof(float));
   }

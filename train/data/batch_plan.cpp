@@ -28,6 +28,14 @@ std::vector<std::uint32_t> epoch_order(std::int64_t samples, std::uint64_t seed,
   return order;
 }
 
+std::vector<OrderRange> micro_batches(std::int64_t samples, std::int64_t micro_batch) {
+  std::vector<OrderRange> parts;
+  if (micro_batch == 0) micro_batch = samples;
+  for (std::int64_t begin = 0; begin < samples; begin += micro_batch)
+    parts.push_back({begin, std::min(micro_batch, samples - begin)});
+  return parts;
+}
+
 BatchPlan::BatchPlan(std::int64_t samples, std::int64_t global_batch, int ranks)
     : samples_(samples), global_batch_(global_batch), ranks_(ranks) {
   if (ranks < 1) throw std::invalid_argument(fmt::format("BatchPlan: {} ranks", ranks));

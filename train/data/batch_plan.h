@@ -35,6 +35,10 @@ constexpr OrderRange share_of(OrderRange whole, int rank, int ranks) {
   return {whole.begin + from, to - from};
 }
 
+// The micro-batches of a share of `samples` samples: `micro_batch` each, and the last one may be
+// shorter. 0: one micro-batch of all.
+std::vector<OrderRange> micro_batches(std::int64_t samples, std::int64_t micro_batch);
+
 // Pure arithmetic; a plain value.
 class BatchPlan {
  public:

@@ -151,7 +151,8 @@ bool Loader::fill(Minibatch& batch, const std::vector<std::uint32_t>& order,
   const auto begin = order.begin() + share.begin;
   batch.samples.assign(begin, begin + share.count);
   batch.labels.resize(count);
-  batch.images.resize(count * static_cast<std::size_t>(dataset_.shape().elements()));
+  const auto elements = static_cast<std::size_t>(dataset_.shape().elements());
+  batch.images.resize(settings_.has_images ? count * elements : 0);
   for_each_place(count, settings_.threads, stop,
                  [&](std::size_t place, auto& pixels) { fill_sample(batch, place, pixels); });
   return !stop.stop_requested();
@@ -166,6 +167,7 @@ void Loader::fill_sample(Minibatch& batch, std::size_t place,
   const std::int64_t index = batch.samples[place];
   pixels.resize(elements);
   batch.labels[place] = dataset_.get(index, pixels);
+  if (!settings_.has_images) return;
   augment(settings_.augmentation, shape, settings_.seed, batch.epoch, index, pixels);
   float* image = batch.images.data() + place * elements;
   for (std::size_t at = 0; at < elements; at += channels) {

@@ -41,6 +41,7 @@ struct LoaderSettings {
   std::int64_t first_iteration = 0;  // of the first epoch; earlier ones are left out
   int depth = 3;                     // maximum number of ready batches
   int threads = 1;                   // that prepare samples
+  bool has_images = true;            // false: batches have samples and labels only
   Augmentation augmentation{};
   std::int64_t timeout_ms = 120'000;  // how long next() waits for one batch
 };

@@ -199,6 +199,9 @@ void check_data(const Options& options) {
     if (split != Split::train) continue;
     check_torch_arms(options, dataset->size());
     require_full_batch(options, dataset->size());
+    for (const Arm& arm : options.arms) {
+      if (arm.stages > 0) stages_of(options, arm, dataset->shape(), dataset->classes());
+    }
     check_checkpoints(options, *dataset);
   }
 }

@@ -51,7 +51,12 @@ Flags flags_of(const Options& o) {
       {"--lr-step-epochs", fmt::format("{}", o.lr_step_epochs)},
       {"--lr-step-factor", fmt::format("{}", o.lr_step_factor)},
       {"--lr-power", fmt::format("{}", o.lr_power)},
+      {"--micro-batch", fmt::format("{}", o.micro_batch)},
+      {"--compress", format_text(o.gradients)},
+      {"--clip-norm", fmt::format("{}", o.gradients.clip_norm)},
+      {"--sync-batch-norm", o.has_sync_batch_norm ? "yes" : "no"},
       {"--backend", o.backend},
+      {"--precision", o.precision},
       {"--reproducibility", std::string(to_string(o.reproducibility))},
       {"--bucket-bytes", fmt::format("{}", o.bucket_bytes)},
       {"--first-bucket-bytes", fmt::format("{}", o.first_bucket_bytes)},
@@ -61,6 +66,7 @@ Flags flags_of(const Options& o) {
       {"--save-every", fmt::format("{}", o.save_every)},
       {"--resume", o.resume.empty() ? "no" : "yes"},
       {"--load", o.load.empty() ? "no" : "yes"},
+      {"--timeline", o.has_timeline ? "yes" : "no"},
       {"--hash-every", fmt::format("{}", o.hash_every)},
   };
 }

@@ -22,10 +22,11 @@ double bytes_of(const RankRecord& rank) {
 }
 
 // The larger share of the bytes: of the busiest rank, in the worker's last bucket.
-double exposed_seconds(const RankRecord& worker, double bytes, const Arm& arm,
+double exposed_seconds(const RankRecord& worker, double bytes, const Arm& arm, int micro_batches,
                        const Network& network) {
   const double hops = arm.is_served() ? worker.last_hops : worker.hops;
   const double all = exchange_seconds(network, bytes, hops);
+  const double after = arm.update_at == UpdateAt::shard ? all / 2 : 0;  // gathering parameters
   const bool is_after_backward = arm.sync == Sync::naive || arm.sync == Sync::flat;
   if (is_after_backward || arm.local_steps > 0) return all;
   const double own = bytes_of(worker);
@@ -33,7 +34,7 @@ double exposed_seconds(const RankRecord& worker, double bytes, const Arm& arm,
   const double last = exchange_seconds(network, last_bytes, worker.last_hops);
   double hiding = part(worker, Part::backward);
   if (arm.sync == Sync::prioritized) hiding += part(worker, Part::forward);
-  return std::max(last, worker.first_full + all - hiding);
+  return after + std::max(last, worker.first_full + all - after - hiding / micro_batches);
 }
 
 bool is_around_one_rank(const Arm& arm) { return arm.strategy == "dataparallel"; }
@@ -84,7 +85,7 @@ PredictedIteration predict(const RunRecord& run, const Arm& arm, const Network& 
     const double bytes = is_synchronous ? busiest : bytes_of(rank);
     double seconds = compute_seconds(rank);
     compute += seconds;
-    if (busiest > 0) seconds += exposed_seconds(rank, bytes, arm, network);
+    if (busiest > 0) seconds += exposed_seconds(rank, bytes, arm, run.micro_batches, network);
     seconds += seconds_before_forward(run, arm, network);
     longest = std::max(longest, seconds);
     sum += std::max(seconds, served);

@@ -12,6 +12,7 @@
 //   naive, flat   C
 //   others        max(time of the last bucket, first bucket full + C - backward)
 //   prioritized   the same, with the next forward added to backward
+//   sharded       the same for the gradients, which are half of the bytes, then the parameters
 //   local-sgd     C, spread over its local steps
 //   dataparallel  rank 0's sending of parameters and batch, then as others with the gradients that
 //                 rank 0 receives
@@ -19,6 +20,8 @@
 // A synchronous iteration lasts as long as that of the slowest worker. Where servers apply
 // gradients as they arrive, a worker waits for its own bytes only, but no iteration is shorter than
 // the servers' work for all workers.
+//
+// Of several micro-batches only the last one hides communication.
 //
 // Not modelled: the ranks' own time for sending, copying and summing, cores that ranks share, and
 // waits for a free slot at the receiver, which cost most with few buckets and a long latency.

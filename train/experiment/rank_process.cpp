@@ -82,11 +82,12 @@ int join_and_train(const Options& options, const std::vector<std::string>& argum
   how.reproducibility = options.reproducibility;
   Communicator communicator = Communicator::from_environment(how);
   const auto observer = observer_of(options, arguments);
+  std::optional<Trainer> trainer;  // outlives the abort: its memory may still be written before
   return report_exceptions(communicator, [&] {
-    Trainer trainer(options, communicator, *observer);
-    trainer.run();
+    trainer.emplace(options, communicator, *observer);
+    trainer->run();
     communicator.barrier();  // so that no peer takes this rank's exit for a failure
-    return trainer.stopped_by();
+    return trainer->stopped_by();
   });
 }
 

@@ -39,8 +39,9 @@ struct RankRecord {
   PartSeconds parts{};             // of an iteration; they add up to step_seconds
   double forward_median = 0;       // median over iterations; `parts` has the mean
   double exposed_in_backward = 0;  // the part of `exposed` that was spent inside backward
-  double in_flight = 0;   // per iteration: seconds in which any of the rank's buckets was in flight
-  double bytes_sent = 0;  // per iteration, all iterations, as the transport counted them
+  double in_flight = 0;  // per iteration: seconds in which any of the rank's buckets was in flight
+  double waiting_for_stages = 0;  // per iteration, of a pipeline's stage: seconds
+  double bytes_sent = 0;          // per iteration, all iterations, as the transport counted them
   double bytes_received = 0;
   double formula_sent = 0;  // per iteration, by the strategy's formula
   double formula_received = 0;
@@ -49,8 +50,9 @@ struct RankRecord {
   double hops = 0;        // messages in sequence, summed over buckets
   double last_bytes = 0;  // of the last bucket by the formula: the larger of sent and received
   double last_hops = 0;
-  double busy_cores = 0;  // CPU seconds per second of training
-  double peak_mib = 0;    // resident memory
+  double busy_cores = 0;     // CPU seconds per second of training
+  double peak_mib = 0;       // resident memory
+  double optimizer_mib = 0;  // of it, the optimizer's state
 };
 
 // Times of one operation of the model on rank 0: means over the counted iterations.
@@ -60,6 +62,15 @@ struct LayerRecord {
   double forward = 0;   // seconds
   double backward = 0;  // seconds, without communication inside
   double flops = 0;     // of forward and backward; 0: not counted
+};
+
+// A span of one rank's iteration, by rank 0's clock.
+struct TimelineEvent {
+  int rank = 0;
+  int bucket = -1;  // the bucket in exchange; below 0: the training thread
+  std::string name;
+  double begin = 0;  // seconds
+  double seconds = 0;
 };
 
 struct RunRecord {
@@ -72,6 +83,8 @@ struct RunRecord {
   std::string transport;
   int workers = 0;
   int servers = 0;
+  int stages = 0;         // of a pipeline; 0: each worker has the whole model
+  int micro_batches = 1;  // of a worker, in an iteration
   int classes = 0;
   double allowed_byte_difference = 0;  // between measured and formula, from uneven chunks
   std::int64_t counted_iterations = 0;
@@ -80,10 +93,14 @@ struct RunRecord {
   std::vector<double> step_seconds;  // of every iteration, on rank 0
   std::vector<double> step_losses;   // of every iteration, over the global batch, before its update
   std::vector<LayerRecord> layers;   // in the order of forward; empty without --profile
+  std::vector<TimelineEvent> timeline;  // of two iterations, all ranks; empty without --timeline
   // Of servers that apply gradients in the order of arrival; empty and 0 for other arms.
   std::vector<double> staleness;  // [s]: gradients applied s updates after their worker's last pull
   double gradients_applied = 0;
   double gradients_dropped = 0;  // after the end of their iteration
+  // On rank 0, by --clip-norm, and by overflow with --compress float16.
+  double updates_clipped = 0;
+  double updates_skipped = 0;
   std::string final_hash;
   std::int64_t replica_checks = 0;
   double training_seconds = 0;  // rank 0: all iterations

@@ -38,15 +38,18 @@ inline void from_json(const nlohmann::json& json, EpochRecord& epoch) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnfinishedRun, arm, seed, epochs)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankRecord, rank, is_worker, images_per_second, step_seconds,
                                    parts, forward_median, exposed_in_backward, in_flight,
-                                   bytes_sent, bytes_received, formula_sent, formula_received,
-                                   first_full, hops, last_bytes, last_hops, busy_cores, peak_mib)
+                                   waiting_for_stages, bytes_sent, bytes_received, formula_sent,
+                                   formula_received, first_full, hops, last_bytes, last_hops,
+                                   busy_cores, peak_mib, optimizer_mib)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LayerRecord, name, kind, forward, backward, flops)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimelineEvent, rank, bucket, name, begin, seconds)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunRecord, arm, program, seed, formula, difference, terms,
-                                   transport, workers, servers, classes, allowed_byte_difference,
-                                   counted_iterations, epochs, ranks, step_seconds, step_losses,
-                                   layers, staleness, gradients_applied, gradients_dropped,
-                                   final_hash, replica_checks, training_seconds, evaluation_seconds,
-                                   checking_seconds, total_seconds, predicted_step_seconds,
-                                   predicted_exposed)
+                                   transport, workers, servers, stages, micro_batches, classes,
+                                   allowed_byte_difference, counted_iterations, epochs, ranks,
+                                   step_seconds, step_losses, layers, timeline, staleness,
+                                   gradients_applied, gradients_dropped, updates_clipped,
+                                   updates_skipped, final_hash, replica_checks, training_seconds,
+                                   evaluation_seconds, checking_seconds, total_seconds,
+                                   predicted_step_seconds, predicted_exposed)
 
 }  // namespace kolo::train

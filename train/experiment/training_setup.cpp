@@ -13,6 +13,7 @@
 #include "train/loop/gather.h"
 #include "train/loop/hash.h"
 #include "train/models/model.h"
+#include "train/pipeline/pipeline.h"
 
 namespace kolo::train {
 namespace {
@@ -48,7 +49,22 @@ std::string data_text(const std::vector<std::int64_t>& row) {
                      row[1], row[3], row[4], row[5], row[2]);
 }
 
+ModelSettings model_settings(const Options& options, const ImageShape& image,
+                             std::int64_t classes) {
+  return {{image.height, image.width, image.channels}, classes, stem_from(options.stem)};
+}
+
 }  // namespace
+
+std::vector<Stage> stages_of(const Options& options, const Arm& arm, const ImageShape& image,
+                             std::int64_t classes) {
+  try {
+    return cut_into_stages(options.model, model_settings(options, image, classes), arm.stages,
+                           options.micro_batch);
+  } catch (const std::invalid_argument& error) {
+    throw DataError(fmt::format("--strategies: '{}': {}", arm.name(), error.what()));
+  }
+}
 
 TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
     : TrainingSetup(options, &communicator, communicator.rank()) {}
@@ -56,7 +72,9 @@ TrainingSetup::TrainingSetup(const Options& options, Communicator& communicator)
 TrainingSetup::TrainingSetup(const Options& options) : TrainingSetup(options, nullptr, 0) {}
 
 TrainingSetup::TrainingSetup(const Options& options, Communicator* communicator, int rank)
-    : options_(options), rank_(rank) {
+    : options_(options),
+      rank_(rank),
+      place_(rank, options.ranks, std::max(1, options.arms.front().stages)) {
   if (communicator != nullptr) require_equal_options(options, *communicator);
   if (is_worker()) {
     train_data_ = open_dataset(options.dataset, Split::train, dataset_options(options));
@@ -68,6 +86,7 @@ TrainingSetup::TrainingSetup(const Options& options, Communicator* communicator,
   require_several_values();
   read_initial(communicator);
   broadcast_initial(communicator);
+  note_initial(communicator);
 }
 
 void require_full_batch(const Options& options, std::int64_t train_samples) {
@@ -117,15 +136,16 @@ void TrainingSetup::agree_on_data(Communicator* communicator) {
 
 void TrainingSetup::plan_iterations() {
   const std::int64_t global_batch = options_.samples_per_iteration();
-  if (test_samples_ < options_.ranks) {
+  const int replicas = options_.ranks / place_.stages;
+  if (test_samples_ < replicas) {
     throw DataError(fmt::format(
         "more ranks than test samples: {} ranks, but {} test samples; use fewer ranks, or "
         "more test samples (--test-size)",
-        options_.ranks, test_samples_));
+        replicas, test_samples_));
   }
-  train_plan_ = std::make_unique<BatchPlan>(train_samples_, global_batch, options_.ranks);
+  train_plan_ = std::make_unique<BatchPlan>(train_samples_, global_batch, replicas);
   require_full_batch(options_, train_samples_);
-  test_plan_ = std::make_unique<BatchPlan>(test_samples_, global_batch, options_.ranks);
+  test_plan_ = std::make_unique<BatchPlan>(test_samples_, global_batch, replicas);
   const std::int64_t per_epoch = train_plan_->iterations_per_epoch();
   iterations_ = per_epoch * options_.epochs;
   if (options_.steps > 0) iterations_ = std::min(iterations_, options_.steps);
@@ -151,27 +171,44 @@ void TrainingSetup::plan_iterations() {
 // Dedicated servers have the model too: its parameters define the buckets, and a server may have to
 // update them.
 void TrainingSetup::make_network() {
-  const ModelSettings settings{
-      {image_.height, image_.width, image_.channels}, classes_, stem_from(options_.stem)};
-  network_ =
-      train::make_network(options_.model, settings,
-                          tensor::make_backend(options_.backend, options_.threads), options_.seed);
+  ModelSettings settings = model_settings(options_, image_, classes_);
+  tensor::Parameters whole;
+  const auto model = make_model(options_.model, whole, settings);
+  parameters_ = whole.count();
+  fewest_normalised_ = tensor::outline_of(*model, whole, settings.image).fewest_normalised;
+  tensor::Shape input = settings.image;
+  if (place_.stages > 1) {
+    const Stage mine =
+        stages_of(options_, arm(), image_, classes_)[static_cast<std::size_t>(place_.stage)];
+    settings.parts = mine.parts;
+    input = mine.input;
+  }
+  tensor::Parameters parameters;
+  auto layers = make_model(options_.model, parameters, settings);
+  network_ = std::make_unique<tensor::Network>(
+      std::move(layers), std::move(parameters), input,
+      tensor::make_backend(options_.backend, options_.threads,
+                           tensor::precision_from(options_.precision)),
+      options_.seed);
 }
 
 // A batch normalisation cannot train on one value per channel. Only the first and the last batch
 // of an epoch can have different shares.
 void TrainingSetup::require_several_values() const {
-  if (network_->fewest_normalised() > 1) return;
+  if (fewest_normalised_ > 1) return;
+  if (options_.has_sync_batch_norm && options_.ranks > 1) return;  // batch_norm counts them
   for (const std::int64_t iteration : {std::int64_t{0}, train_plan_->iterations_per_epoch() - 1}) {
-    for (int rank = 0; rank < options_.ranks; ++rank) {
-      if (train_plan_->local(iteration, rank).count != 1) continue;
+    for (int rank = 0; rank < train_plan_->ranks(); ++rank) {
+      const auto parts =
+          micro_batches(train_plan_->local(iteration, rank).count, options_.micro_batch);
+      if (parts.empty() || parts.back().count != 1) continue;
       throw DataError(fmt::format(
-          "model '{}' normalises over one value per channel and image, so each rank needs 2 "
-          "samples "
-          "or none in a batch, but rank {} has 1 of the {} of {} batch of an epoch; change "
+          "model '{}' normalises over one value per channel and image, so it needs 2 samples at "
+          "once, but rank {} computes 1 alone in {} batch of an epoch, which has {}; change {}"
           "--batch-size, --train-size or --ranks",
-          options_.model, rank, train_plan_->global(iteration).count,
-          iteration == 0 ? "the first" : "the last"));
+          options_.model, rank, iteration == 0 ? "the first" : "the last",
+          count_text(train_plan_->global(iteration).count, "sample"),
+          options_.micro_batch > 0 ? "--micro-batch, " : ""));
     }
   }
 }
@@ -179,19 +216,24 @@ void TrainingSetup::require_several_values() const {
 // Only rank 0 needs the file.
 void TrainingSetup::read_initial(Communicator* communicator) {
   if (options_.resume.empty() && options_.load.empty()) return;
-  if (rank_ == 0)
+  Communicator* const stages = place_.stages > 1 ? communicator : nullptr;
+  if (rank_ == 0 || stages != nullptr)
     first_iteration_ =
-        read_initial_weights(options_, *train_data_, network_->parameters(), iterations_);
+        read_initial_weights(options_, *train_data_, network_->parameters(), iterations_, stages);
   if (communicator != nullptr)
     communicator->broadcast(std::span<std::int64_t>(&first_iteration_, 1));
 }
 
 void TrainingSetup::broadcast_initial(Communicator* communicator) {
-  if (communicator != nullptr) {
-    communicator->broadcast(network_->parameters().values());
-    communicator->broadcast(network_->parameters().buffers());
-  }
-  initial_hash_ = hex(hash_of(network_->parameters().values()));
+  if (communicator == nullptr || place_.stages > 1) return;  // stages draw their own parameters
+  communicator->broadcast(network_->parameters().values());
+  communicator->broadcast(network_->parameters().buffers());
+}
+
+void TrainingSetup::note_initial(Communicator* communicator) {
+  initial_hash_ = hex(communicator == nullptr
+                          ? hash_of(network_->parameters().values())
+                          : hash_of_stages(*communicator, place_, network_->parameters().values()));
 }
 
 std::map<std::string, std::string> TrainingSetup::terms() const {
@@ -199,8 +241,7 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
   const LearningRateSettings& rate = learning_rate_->settings();
   std::map<std::string, std::string> terms;
   terms["model"] = fmt::format("{}{}, {} parameters, {} classes", o.model,
-                               has_stem(o.model) ? ", stem " + o.stem : "",
-                               network_->parameters().count(), classes_);
+                               has_stem(o.model) ? ", stem " + o.stem : "", parameters_, classes_);
   const std::string source = !o.load.empty()     ? o.load
                              : !o.resume.empty() ? o.resume
                                                  : fmt::format("seed {}", o.seed);
@@ -217,6 +258,7 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
   }
   terms["batch"] = fmt::format("{} over {}", count_text(train_plan_->global_batch(), "sample"),
                                count_text(o.ranks, "worker"));
+  if (o.micro_batch > 0) terms["micro-batches"] = count_text(o.micro_batch, "sample") + " each";
   terms["iterations"] = fmt::format("{} in {}", iterations_, count_text(epochs_, "epoch"));
   terms["optimizer"] = optimizer_text(o);
   terms["learning rate"] =
@@ -224,7 +266,12 @@ std::map<std::string, std::string> TrainingSetup::terms() const {
                   learning_rate_->peak(), count_text(rate.warmup_iterations, "warm-up iteration"),
                   schedule_text(rate));
   if (o.label_smoothing > 0) terms["label smoothing"] = fmt::format("{:g}", o.label_smoothing);
-  terms["precision"] = "float32";
+  if (o.has_sync_batch_norm) terms["batch normalisation"] = "over all workers";
+  terms["precision"] = o.precision;
+  if (o.gradients.format != GradientFormat::float32)
+    terms["gradients are sent as"] = format_text(o.gradients);
+  if (o.gradients.clip_norm > 0)
+    terms["norm of gradients"] = fmt::format("at most {:g}", o.gradients.clip_norm);
   terms["compute"] = fmt::format("{}, threads per worker: {}", o.backend, o.threads);
   if (o.loader_threads > 1) terms["loader threads"] = fmt::format("{}", o.loader_threads);
   if (o.straggle.is_set()) {

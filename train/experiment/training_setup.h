@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "collectives/communicator.h"
 #include "tensor/network.h"
@@ -12,12 +13,18 @@
 #include "train/optimizers/learning_rate.h"
 #include "train/optimizers/optimizer.h"
 #include "train/options.h"
+#include "train/pipeline/partition.h"
+#include "train/pipeline/place.h"
 
 namespace kolo::train {
 
 // Throws DataError if an iteration needs more samples than there are. The learning rate is scaled
 // with the batch, so a batch that cannot be filled would be trained at a wrong rate.
 void require_full_batch(const Options& options, std::int64_t train_samples);
+
+// The stages of a pipeline. Throws DataError if the model has fewer parts.
+std::vector<Stage> stages_of(const Options& options, const Arm& arm, const ImageShape& image,
+                             std::int64_t classes);
 
 class TrainingSetup {
  public:
@@ -32,6 +39,9 @@ class TrainingSetup {
   const Arm& arm() const { return options_.arms.front(); }
   bool is_worker() const { return rank_ < options_.ranks; }
   int rank() const { return rank_; }
+
+  // Of the arm pipeline; else this rank is a replica of its own.
+  const PipelinePlace& place() const { return place_; }
 
   tensor::Network& network() { return *network_; }
   // Null on dedicated servers.
@@ -56,12 +66,14 @@ class TrainingSetup {
   void agree_on_data(Communicator* communicator);
   void plan_iterations();
   void make_network();
+  void note_initial(Communicator* communicator);
   void require_several_values() const;
   void read_initial(Communicator* communicator);
   void broadcast_initial(Communicator* communicator);
 
   Options options_;
   int rank_;
+  PipelinePlace place_;
   std::unique_ptr<Dataset> train_data_, test_data_;
   std::int64_t train_samples_ = 0, test_samples_ = 0, classes_ = 0;
   ImageShape image_;
@@ -71,6 +83,8 @@ class TrainingSetup {
   std::int64_t first_iteration_ = 0;
   int epochs_ = 0;
   std::unique_ptr<tensor::Network> network_;
+  std::int64_t parameters_ = 0;         // of the whole model
+  std::int64_t fewest_normalised_ = 0;  // by the whole model, see Network
   std::string initial_hash_;
 };
 

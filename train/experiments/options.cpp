@@ -101,10 +101,10 @@ ExperimentOptions parse_experiment(const Experiment& experiment,
     throw UsageError(
         fmt::format("{} does not use {}: its points would share the checkpoints", name, flag));
   }
-  if (has_flag(options.training, "--profile")) {
+  for (const char* const flag : {"--profile", "--timeline"}) {
+    if (!has_flag(options.training, flag)) continue;
     throw UsageError(fmt::format(
-        "{} does not use --profile: its report has no times of layers; use compare --profile",
-        name));
+        "{0} does not use {1}: its report has no times of layers; use compare {1}", name, flag));
   }
   for (const FixedFlag& flag : experiment.fixed) {
     if (!has_flag(options.training, flag.name)) continue;

@@ -29,6 +29,9 @@ void add_result_flags(CLI::App& app, TypedFlags& typed) {
   app.add_flag("--profile", o.has_profile,
                "also report the time of each layer; this slows the run down a little [no]")
       ->group(group);
+  app.add_flag("--timeline", o.has_timeline,
+               "also write a Chrome trace of the last two iterations, for ui.perfetto.dev [no]")
+      ->group(group);
   app.add_option("--report", o.report,
                  "folder for report.json, report.md and plots [compare: report]")
       ->check(nonempty_text("a folder; --no-report writes none"))

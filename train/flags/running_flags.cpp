@@ -25,6 +25,24 @@ std::vector<std::string> reproducibility_names() {
   return names;
 }
 
+void add_computing_flags(CLI::App& app, Options& o, const std::string& group) {
+  app.add_option("--backend", o.backend, "compute backend: auto, or one of this build [auto]")
+      ->check(one_of("backend", with_auto(tensor::backend_names())))
+      ->group(group);
+  app.add_option("--precision", o.precision,
+                 "of the inputs of convolutions and linear layers: float32, or bfloat16 on "
+                 "processors with AVX512-BF16 [float32]")
+      ->check(one_of("precision", {"float32", "bfloat16"}))
+      ->group(group);
+  app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks [0]")
+      ->check(whole_number(0, 4096))
+      ->group(group);
+  app.add_option("--loader-threads,--loader_threads", o.loader_threads,
+                 "threads per worker that read, decode and augment samples, beside --threads [1]")
+      ->check(whole_number(1, 256))
+      ->group(group);
+}
+
 }  // namespace
 
 void add_running_flags(CLI::App& app, TypedFlags& typed) {
@@ -41,16 +59,7 @@ void add_running_flags(CLI::App& app, TypedFlags& typed) {
   app.add_option("--shape", o.shape,
                  "simulated network: 1Gbit,1ms; hosts:10Gbit,50us between hosts only [KOLO_SHAPE]")
       ->group(group);
-  app.add_option("--backend", o.backend, "compute backend: auto, or one of this build [auto]")
-      ->check(one_of("backend", with_auto(tensor::backend_names())))
-      ->group(group);
-  app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks [0]")
-      ->check(whole_number(0, 4096))
-      ->group(group);
-  app.add_option("--loader-threads,--loader_threads", o.loader_threads,
-                 "threads per worker that read, decode and augment samples, beside --threads [1]")
-      ->check(whole_number(1, 256))
-      ->group(group);
+  add_computing_flags(app, o, group);
   app.add_option("--bucket-bytes,--bucket_bytes", o.bucket_bytes,
                  fmt::format("gradients sent together [{}]", BucketSizes{}.bytes))
       ->check(whole_number(1))
@@ -62,8 +71,7 @@ void add_running_flags(CLI::App& app, TypedFlags& typed) {
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--reproducibility", typed.reproducibility,
-                 "order of sums: fast, ordered, invariant (the same bits in all synchronous arms) "
-                 "[fast]")
+                 "fast, ordered, invariant (equal bits in synchronous arms, not pipelines) [fast]")
       ->check(one_of("reproducibility", reproducibility_names()))
       ->group(group);
   app.add_flag("--progress-thread", o.progress_thread,

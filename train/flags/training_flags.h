@@ -22,6 +22,7 @@ struct TypedFlags {
   std::string reproducibility = "fast";
   ArmDefaults arm_defaults;
   std::string straggle;
+  std::string compress = "none";
   double timeout_s = 60;
   bool is_versus = false;  // compare was called as versus: other defaults
   bool is_report_given = false;
@@ -35,6 +36,7 @@ struct TypedFlags {
 void add_comparison_flags(CLI::App& app, TypedFlags& typed);
 void add_work_flags(CLI::App& app, TypedFlags& typed);
 void add_optimizer_flags(CLI::App& app, TypedFlags& typed);
+void add_gradient_flags(CLI::App& app, TypedFlags& typed);
 void add_running_flags(CLI::App& app, TypedFlags& typed);
 void add_result_flags(CLI::App& app, TypedFlags& typed);
 void add_checkpoint_flags(CLI::App& app, TypedFlags& typed);
@@ -44,6 +46,9 @@ void add_config_flag(CLI::App& app);
 // With --resume: takes the seed and the global batch of the checkpoint, unless they are given.
 // Throws UsageError if the checkpoint cannot be read.
 void take_from_checkpoint(TypedFlags& typed);
+
+// Throws UsageError if an arm cannot use the gradient options, or they do not fit the batch.
+void check_gradient_flags(const Options& options);
 
 // Throws UsageError for a flag that would be ignored. `typed`: with the arms.
 void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed);

@@ -76,12 +76,18 @@ void refuse_for_torch(const Options& o) {
   const std::string name = arm->name();
   if (o.command == Command::train)
     refuse(fmt::format("--strategies: train runs an arm of kolo, not {}; use compare", name));
-  const std::array<std::pair<const char*, bool>, 7> others{
+  const std::array<std::pair<const char*, bool>, 13> others{
       {{"--augment", o.augment != "none"},
+       {"--precision", o.precision != "float32"},
        {"--optimizer lars", o.optimizer == "lars"},
        {"--shape", !o.shape.empty() || !read_settings().shape.empty()},
        {"--straggle", o.straggle.is_set()},
        {"--profile", o.has_profile},
+       {"--timeline", o.has_timeline},
+       {"--micro-batch", o.micro_batch > 0},
+       {"--compress", o.gradients.format != GradientFormat::float32},
+       {"--clip-norm", o.gradients.clip_norm > 0},
+       {"--sync-batch-norm", o.has_sync_batch_norm},
        {"--save", !o.save.empty()},
        {"--resume", !o.resume.empty()}}};
   for (const auto& [flag, is_set] : others) {
@@ -99,6 +105,8 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
   refuse_for_torch(o);
   if (typed.is_report_given && typed.has_no_report)
     refuse("--no-report cannot be combined with --report; remove one of them");
+  if (o.has_timeline && o.report.empty() && o.events_fd < 0)
+    refuse("--timeline has no effect without a folder for its file; add --report FOLDER");
   if (app.count("--global-batch") > 0 && app.count("--batch-size") > 0)
     refuse("--global-batch cannot be combined with --batch-size; remove one of them");
   if (!o.load.empty() && !o.resume.empty())
@@ -111,6 +119,8 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
   }
   if (o.progress_thread && typed.has_no_progress_thread)
     refuse("--no-progress-thread cannot be combined with --progress-thread; remove one of them");
+  if (o.has_sync_batch_norm && !has_batch_norm(o.model))
+    refuse(fmt::format("--model {} has no batch normalisation; remove --sync-batch-norm", o.model));
   if (app.count("--stem") > 0 && !has_stem(o.model))
     refuse(fmt::format("--model {} does not use --stem; remove it", o.model));
   const std::string dataset = o.dataset.substr(0, o.dataset.find(':'));

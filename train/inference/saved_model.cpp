@@ -86,7 +86,7 @@ SavedModel load(const InferenceOptions& options, const ImageShape& otherwise) {
                                         tensor::make_backend(options.backend, options.threads), 1)};
   take_constants(file, "mean", saved.normalization.mean);
   take_constants(file, "deviation", saved.normalization.deviation);
-  read_parameters(file, saved.network->parameters());
+  read_parameters(reader_of(file), saved.network->parameters());
   return saved;
 }
 

@@ -14,7 +14,7 @@ BucketReducer::BucketReducer(Communicator& communicator, Strategy& strategy,
 void BucketReducer::begin(const UpdateStep& step) {
   begin_record();
   begin_exchanges();
-  strategy_.begin_iteration(step);
+  begin_strategy(step);
   works_.clear();
 }
 
@@ -55,8 +55,12 @@ void BucketReducer::wait_and_apply() {
     const Clock::time_point arrived = Clock::now();
     end_flight(i, arrived);
     record_.waiting += seconds_between(start, arrived);
-    apply(i);
+    note("wait for", i, start);
+    receive(i);
+    if (!needs_all_sums()) apply(i);
   }
+  if (needs_all_sums()) apply_all();
+  end_strategy();
   record_.in_flight += seconds_in_flight();
 }
 

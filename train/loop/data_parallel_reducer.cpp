@@ -20,6 +20,7 @@ void DataParallelReducer::count_blocking(Clock::time_point start) {
   const double seconds = seconds_since(start);
   record_.waiting += seconds;
   record_.in_flight += seconds;
+  note("parameters and batch of rank 0", start);
 }
 
 void DataParallelReducer::broadcast() {

@@ -29,7 +29,7 @@ FusionReducer::FusionReducer(Communicator& communicator, Strategy& strategy,
 void FusionReducer::begin(const UpdateStep& step) {
   begin_record();
   begin_exchanges();
-  strategy_.begin_iteration(step);
+  begin_strategy(step);
   is_queued_.assign(buckets_.size(), false);
   reduced_ = 0;
   group_hops_ = 0;
@@ -51,9 +51,15 @@ ExchangeRecord FusionReducer::finish(bool) {
     const Clock::time_point start = Clock::now();
     if (reduced_ < buckets_.size() && !step(true)) work_.wait();
     record_.waiting += seconds_since(start);
+    note("wait", start);
+    if (needs_all_sums()) {
+      to_apply_.clear();
+      continue;
+    }
     for (const std::size_t i : to_apply_) apply(i);
     to_apply_.clear();
   }
+  if (needs_all_sums()) apply_all();
   record_.in_flight = seconds_in_flight();
   record_.hops = group_hops_;
   return end_record();
@@ -167,6 +173,7 @@ void FusionReducer::reduce_next_group() {
 void FusionReducer::end_group() {
   const Clock::time_point now = Clock::now();
   group_hops_ += strategy_.hops(static_cast<std::int64_t>(buffer_.size()));
+  strategy_.receive_buffer(buffer_);
   const float* sums = buffer_.data();
   for (std::size_t at = group_begin_; at < group_end_; ++at) {
     const std::size_t i = queue_[at];

@@ -19,6 +19,7 @@ GradientReducer::GradientReducer(Communicator& communicator, Strategy& strategy,
                                  tensor::Parameters& parameters, std::vector<Bucket> buckets)
     : communicator_(communicator),
       strategy_(strategy),
+      rank_(communicator.rank()),
       parameters_(parameters),
       buckets_(std::move(buckets)),
       position_(parameters.list().size()),
@@ -45,7 +46,10 @@ void GradientReducer::count_ready(tensor::ParameterId id) {
   }
   ++ready_;
   require_finite(id);
-  if (ready_ == buckets_.front().parameters) record_.first_full = seconds_since(backward_began_);
+  const Clock::time_point now = Clock::now();
+  if (ready_ == buckets_.front().parameters)
+    record_.first_full = seconds_between(backward_began_, now);
+  for (; full_ < buckets_.size() && is_full(full_); ++full_) (*flights_)[full_].full = now;
 }
 
 // The exponent of an infinity or of a NaN has all bits set; the sign is ignored.
@@ -62,7 +66,7 @@ void GradientReducer::require_finite(tensor::ParameterId id) const {
   throw std::runtime_error(
       fmt::format("rank {}: the gradient of {} is not finite at iteration {}, training has "
                   "diverged; lower --lr, or give it a longer --warmup-epochs",
-                  communicator_.rank(), parameter.name, iteration_));
+                  rank_, parameter.name, iteration_));
 }
 
 void GradientReducer::all_zero() {
@@ -104,6 +108,52 @@ void GradientReducer::end_flight(std::size_t i, Clock::time_point now) {
   (*flights_)[i].end.compare_exchange_strong(not_yet, now.time_since_epoch().count());
 }
 
+void GradientReducer::begin_strategy(const UpdateStep& step) {
+  UpdateStep next = step;
+  if (const GradientUpdate* how = strategy_.gradient_update())
+    next.number -= how->skipped_of_training();
+  strategy_.begin_iteration(next);
+}
+
+void GradientReducer::receive(std::size_t i) {
+  const Clock::time_point start = Clock::now();
+  strategy_.receive(i);
+  record_.waiting += seconds_since(start);
+  note("decode", i, start);
+}
+
+bool GradientReducer::needs_all_sums() const {
+  const GradientUpdate* const how = strategy_.gradient_update();
+  return how != nullptr && how->needs_all_sums();
+}
+
+void GradientReducer::apply_all() {
+  const GradientUpdate* const how = strategy_.gradient_update();
+  const Clock::time_point start = Clock::now();
+  const double before = how->statistics().waiting;
+  const bool is_update = strategy_.prepare_update();
+  const double waiting = how->statistics().waiting - before;
+  record_.optimizer += seconds_since(start) - waiting;
+  record_.waiting += waiting;
+  note("check and clip all gradients", start);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    if (is_update) update(i);
+    count_exchange(i);
+    if (is_update) continue;
+    const Traffic unsent = strategy_.traffic_of_update(buckets_[i].range.count);
+    record_.formula += {-unsent.sent, -unsent.received};
+  }
+}
+
+void GradientReducer::end_strategy() {
+  const Clock::time_point start = Clock::now();
+  strategy_.end_iteration();
+  const double seconds = seconds_since(start);
+  record_.waiting += seconds;
+  record_.in_flight += seconds;
+  note("wait for parameters", start);
+}
+
 void GradientReducer::apply(std::size_t i) {
   update(i);
   count_exchange(i);
@@ -113,6 +163,37 @@ void GradientReducer::update(std::size_t i) {
   const Clock::time_point start = Clock::now();
   strategy_.apply(i);
   record_.optimizer += seconds_since(start);
+  note_life(i, start);
+}
+
+void GradientReducer::note(std::string_view name, Clock::time_point start) {
+  if (timeline_ != nullptr) timeline_->add(name, start, Clock::now());
+}
+
+void GradientReducer::note(std::string_view name, std::size_t bucket, Clock::time_point start) {
+  if (timeline_ != nullptr && timeline_->is_on())
+    timeline_->add(fmt::format("{} bucket {}", name, bucket), start, Clock::now());
+}
+
+void GradientReducer::note_life(std::size_t i, Clock::time_point start) {
+  if (timeline_ == nullptr || !timeline_->is_on()) return;
+  note("update", i, start);
+  note_exchange(i, start);
+  timeline_->add("applied", start, Clock::now(), static_cast<int>(i));
+}
+
+void GradientReducer::note_exchange(std::size_t i, Clock::time_point taken) {
+  if (timeline_ == nullptr || !timeline_->is_on()) return;
+  const Flight& flight = (*flights_)[i];
+  // Servers, and workers without samples, have no backward that fills a bucket.
+  const Clock::time_point full = flight.full == Clock::time_point{} ? flight.start : flight.full;
+  const int bucket = static_cast<int>(i);
+  const Clock::time_point end(Clock::duration(flight.end.load(std::memory_order_acquire)));
+  if (end > flight.start && flight.start >= full) {  // else it is exchanged later
+    timeline_->add("queued", full, flight.start, bucket);
+    timeline_->add("exchanged", flight.start, end, bucket);
+    timeline_->add("received", end, taken, bucket);
+  }
 }
 
 void GradientReducer::count_exchange(std::size_t i) {
@@ -128,7 +209,11 @@ void GradientReducer::count_exchange(std::size_t i) {
 
 void GradientReducer::begin_exchanges() {
   ready_ = 0;
-  for (Flight& flight : *flights_) flight.end.store(0, std::memory_order_relaxed);
+  full_ = 0;
+  for (Flight& flight : *flights_) {
+    flight.full = {};
+    flight.end.store(0, std::memory_order_relaxed);
+  }
 }
 
 double GradientReducer::seconds_in_flight() const {
@@ -150,10 +235,7 @@ double GradientReducer::seconds_in_flight() const {
 }
 
 ExchangeRecord GradientReducer::end_record() {
-  const CommunicatorStatistics after = communicator_.statistics();
-  record_.moved.sent = static_cast<double>(after.payload_bytes_sent - before_.payload_bytes_sent);
-  record_.moved.received =
-      static_cast<double>(after.payload_bytes_received - before_.payload_bytes_received);
+  record_.moved = moved_between(before_, communicator_.statistics());
   if (record_.moved.sent + record_.moved.received == 0) record_.in_flight = 0;
   return record_;
 }

@@ -18,6 +18,7 @@
 #include "collectives/work.h"
 #include "tensor/arena.h"
 #include "train/loop/buckets.h"
+#include "train/loop/timeline.h"
 #include "train/strategies/strategy.h"
 
 namespace kolo::train {
@@ -49,6 +50,10 @@ class GradientReducer {
 
   // Call before the first iteration of a resumed run, in which `iterations` are done.
   void resume_from(std::int64_t iterations) { iteration_ = iterations; }
+  // For messages, if the rank is another one than in the communicator.
+  void set_rank(int rank) { rank_ = rank; }
+  // Later iterations are recorded while `timeline` is on; null: none are.
+  void set_timeline(Timeline* timeline) { timeline_ = timeline; }
   virtual void begin(const UpdateStep& step) = 0;
   // Hook of forward: returns when the parameter is up to date.
   virtual void before_use(tensor::ParameterId) {}
@@ -84,25 +89,42 @@ class GradientReducer {
   bool is_full(std::size_t i) const;
   std::span<float> gradients_of(std::size_t i);
   Work start_exchange(std::size_t i);
-  // Applies bucket `i`, whose exchange is done.
+  // Begins an iteration of the strategy. Skipped updates do not count in the optimizer's step.
+  void begin_strategy(const UpdateStep& step);
+  // Decodes bucket `i`, whose exchange is done; the time counts as waiting.
+  void receive(std::size_t i);
+  // Applies bucket `i`, and counts its exchange.
   void apply(std::size_t i);
   // The same without its bytes, which count_exchange() adds to the formula.
   void update(std::size_t i);
+  // True if only apply_all() may apply buckets.
+  bool needs_all_sums() const;
+  // Applies all buckets, or skips the update. Call only if needs_all_sums().
+  void apply_all();
+  // Waits until the strategy has updated all parameters.
+  void end_strategy();
   void count_exchange(std::size_t i);
   void begin_flight(std::size_t i);
   void end_flight(std::size_t i, Clock::time_point now);
   // Begins a round of exchanges, one for each bucket. No gradient is final yet.
   void begin_exchanges();
+  // Adds a span of the training thread, from `start` until now, to the timeline.
+  void note(std::string_view name, Clock::time_point start);
+  void note(std::string_view name, std::size_t bucket, Clock::time_point start);
+  // The spans queued, exchanged and, until it was `taken`, received of bucket `i`.
+  void note_exchange(std::size_t i, Clock::time_point taken);
   // The union of the flights of all buckets, which all have ended.
   double seconds_in_flight() const;
   ExchangeRecord end_record();
 
   Communicator& communicator_;
   Strategy& strategy_;
+  int rank_;
   tensor::Parameters& parameters_;
   const std::vector<Bucket> buckets_;
   std::vector<int> position_;   // position of each parameter in arena order
   int ready_ = 0;               // number of parameters whose gradients are final
+  std::size_t full_ = 0;        // number of buckets whose gradients are final
   std::int64_t iteration_ = 0;  // 1, 2, ...
   ExchangeRecord record_;
   double seconds_in_forward_ = 0;
@@ -110,12 +132,18 @@ class GradientReducer {
  private:
   // Time in flight of one bucket. Its end is set by the thread that completes the exchange.
   struct Flight {
+    Clock::time_point full;  // when its last gradient became final
     Clock::time_point start;
     std::atomic<Clock::rep> end{0};  // 0: not known yet
   };
 
   void require_finite(tensor::ParameterId id) const;
 
+  // Adds the spans of bucket `i` to the timeline: queued, exchanged, received, applied. Its update
+  // began at `start`.
+  void note_life(std::size_t i, Clock::time_point start);
+
+  Timeline* timeline_ = nullptr;
   Clock::time_point backward_began_;
   std::shared_ptr<std::vector<Flight>>
       flights_;  // one per bucket; also held by exchanges in flight

@@ -82,6 +82,7 @@ ExchangeRecord KeyReducer::finish(bool) {
     const Clock::time_point arrived = Clock::now();
     end_flight(i, arrived);
     record_.waiting += seconds_between(start, arrived);
+    note("wait for", i, start);
     apply(i);
   }
   record_.in_flight = seconds_in_flight();

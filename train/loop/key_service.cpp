@@ -44,12 +44,8 @@ IterationRecord KeyService::serve_epoch(std::int64_t first, std::int64_t end) {
 void KeyService::count_bytes(const CommunicatorStatistics& before,
                              const KeyServerStatistics& served, double iterations,
                              IterationRecord& mean) const {
-  const CommunicatorStatistics after = communicator_.statistics();
-  mean.exchange.moved.sent =
-      static_cast<double>(after.payload_bytes_sent - before.payload_bytes_sent) / iterations;
-  mean.exchange.moved.received =
-      static_cast<double>(after.payload_bytes_received - before.payload_bytes_received) /
-      iterations;
+  const Traffic moved = moved_between(before, communicator_.statistics());
+  mean.exchange.moved = {moved.sent / iterations, moved.received / iterations};
   const auto here = std::ranges::count(plan_.keys, communicator_.rank(), &Key::server);
   const double expected = static_cast<double>(here) * setup_.options().ranks * iterations;
   // Workers leave out iterations that have ended without them.

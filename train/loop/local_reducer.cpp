@@ -31,6 +31,8 @@ ExchangeRecord LocalReducer::finish(bool is_complete) {
     const Clock::time_point arrived = Clock::now();
     end_flight(i, arrived);
     record_.waiting += seconds_between(start, arrived);
+    note("wait for", i, start);
+    note_exchange(i, arrived);
     count_exchange(i);
   }
   if (is_average) record_.in_flight = seconds_in_flight();

@@ -18,6 +18,7 @@ void visit_fields(Record& record, Visit visit) {
   visit(record.forward_median);
   visit(record.exposed_in_backward);
   visit(record.in_flight);
+  visit(record.waiting_for_stages);
   visit(record.bytes_sent);
   visit(record.bytes_received);
   visit(record.formula_sent);
@@ -28,6 +29,7 @@ void visit_fields(Record& record, Visit visit) {
   visit(record.last_hops);
   visit(record.busy_cores);
   visit(record.peak_mib);
+  visit(record.optimizer_mib);
 }
 
 }  // namespace
@@ -59,6 +61,7 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
     forward.push_back(one.parts[static_cast<std::size_t>(Part::forward)]);
     mean.exposed_in_backward += one.exchange.in_backward;
     mean.in_flight += one.exchange.in_flight;
+    mean.waiting_for_stages += one.waiting_for_stages;
     mean.first_full += one.exchange.first_full;
     mean.hops += one.exchange.hops;
     mean.last_bytes += std::max(one.exchange.last.sent, one.exchange.last.received);
@@ -70,6 +73,7 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
   for (double& part : mean.parts) part /= n;
   mean.exposed_in_backward /= n;
   mean.in_flight /= n;
+  mean.waiting_for_stages /= n;
   for (double* sum : {&mean.first_full, &mean.hops, &mean.last_bytes, &mean.last_hops}) *sum /= n;
   mean.forward_median = quantile(std::move(forward), 0.5);
   for (const IterationRecord& one : iterations) {  // bytes: every iteration counts
@@ -81,19 +85,24 @@ RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_
   return mean;
 }
 
+std::string layer_name(const tensor::Parameters& parameters, const tensor::Operation& operation,
+                       std::string& before) {
+  if (before.empty()) before = "the images";
+  if (operation.parameter < 0) return "after " + before;
+  before = parameters.list()[static_cast<std::size_t>(operation.parameter)].name;
+  before.resize(before.rfind('.'));
+  return before;
+}
+
 std::vector<LayerRecord> layer_records(const tensor::Profile& profile,
                                        const tensor::Parameters& parameters, std::int64_t counted) {
   std::vector<LayerRecord> layers;
   const auto n = static_cast<double>(counted);
-  std::string before = "the images";  // the last layer with parameters
+  std::string before;
   for (const tensor::OperationTime& one : profile.operations()) {
-    const bool has_name = one.operation.parameter >= 0;
-    if (has_name) {
-      before = parameters.list()[static_cast<std::size_t>(one.operation.parameter)].name;
-      before.resize(before.rfind('.'));
-    }
-    layers.push_back({has_name ? before : "after " + before, std::string(one.operation.kind),
-                      one.forward / n, one.backward / n, one.operation.flops / n});
+    layers.push_back({layer_name(parameters, one.operation, before),
+                      std::string(one.operation.kind), one.forward / n, one.backward / n,
+                      one.operation.flops / n});
   }
   return layers;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "collectives/communicator.h"
@@ -15,8 +16,9 @@ struct IterationRecord {
   double wall = 0;  // seconds, from requesting the data to updated parameters
   PartSeconds parts{};
   ExchangeRecord exchange;
-  std::int64_t samples = 0;  // of this rank
-  double loss = 0;           // this rank's part of the mean over the global batch
+  double waiting_for_stages = 0;  // of a pipeline's stage: seconds
+  std::int64_t samples = 0;       // of this rank
+  double loss = 0;                // this rank's part of the mean over the global batch
   std::int64_t correct = 0;
 };
 
@@ -28,6 +30,11 @@ std::int64_t counted_iterations(std::int64_t iterations, std::int64_t skip);
 
 // The means of one rank. The caller fills in the rank's identity and its resource usage.
 RankRecord summarize(const std::vector<IterationRecord>& iterations, std::int64_t skip);
+
+// The name of the layer of an operation: that of its parameters, else "after" the layer before.
+// `before`: empty for the first operation of a pass, then passed on from one to the next.
+std::string layer_name(const tensor::Parameters& parameters, const tensor::Operation& operation,
+                       std::string& before);
 
 // Means of a profile over its `counted` iterations. Layers have the names of their parameters.
 std::vector<LayerRecord> layer_records(const tensor::Profile& profile,

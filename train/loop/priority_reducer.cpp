@@ -46,7 +46,7 @@ void PriorityReducer::begin_round() {
   if (is_begun_) return;
   is_begun_ = true;
   settle();
-  strategy_.begin_iteration(step_);
+  begin_strategy(step_);
   begin_exchanges();
   std::ranges::fill(states_, State::filling);
   decided_.clear();
@@ -129,6 +129,7 @@ bool PriorityReducer::decide() {
 void PriorityReducer::apply_arrived() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     if (states_[i] != State::arrived) continue;
+    strategy_.receive(i);  // within the time of the caller
     apply(i);
     states_[i] = State::applied;
     if (++applied_ == buckets_.size()) record_.in_flight += seconds_in_flight();
@@ -140,11 +141,13 @@ void PriorityReducer::complete(std::size_t i) {
     advance();
     apply_arrived();
     if (states_[i] == State::applied) return;
+    const Clock::time_point start = Clock::now();
     if (!in_flight_.empty()) {
       in_flight_.front().work.wait();
     } else {
       decided_.back().wait();
     }
+    note("wait for", i, start);
   }
 }
 

@@ -7,8 +7,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "train/loop/seconds.h"
 
 namespace kolo::train {
 
@@ -41,6 +44,32 @@ class Straggler {
   double factor_;
   Sleep sleep_;
   double owed_ = 0;  // seconds to sleep; below 0: slept too long
+};
+
+// Clock of a worker's computing, which runs from resume() to pause(). A straggler sleeps in
+// proportion to it, but not to communication.
+class ComputeClock {
+ public:
+  // `factor`: nullopt: not a straggler.
+  explicit ComputeClock(std::optional<double> factor) {
+    if (factor) straggler_.emplace(*factor);
+  }
+
+  void resume() { began_ = Clock::now(); }
+  // `other`: seconds since resume() that were not computing.
+  void pause(double other = 0) {
+    if (straggler_) straggler_->computed(seconds_since(began_) - other);
+  }
+  // pause(), and a straggler sleeps for the rest.
+  void settle(double other = 0) {
+    if (!straggler_) return;
+    pause(other);
+    straggler_->settle();
+  }
+
+ private:
+  std::optional<Straggler> straggler_;
+  Clock::time_point began_;
 };
 
 }  // namespace kolo::train

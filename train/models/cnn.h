@@ -7,13 +7,12 @@
 
 #include <memory>
 
-#include "train/models/model.h"
+#include "train/models/chain.h"
 
 namespace kolo::train {
 
 // Layers: twice 3x3 convolution (32 and 64 channels), ReLU, 2x2 max-pooling; then linear to 128,
 // ReLU, linear to the classes. Height and width are at least 4.
-std::unique_ptr<tensor::Model> make_cnn(tensor::Parameters& parameters,
-                                        const ModelSettings& settings);
+std::unique_ptr<Chain> make_cnn(tensor::Parameters& parameters, const ModelSettings& settings);
 
 }  // namespace kolo::train

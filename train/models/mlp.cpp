@@ -14,29 +14,23 @@ using tensor::Value;
 
 constexpr std::int64_t kHidden = 512;
 
-class Mlp final : public tensor::Model {
- public:
-  Mlp(Parameters& parameters, const ModelSettings& settings)
-      : fc1_(parameters, "fc1", settings.image.count(), kHidden),
-        fc2_(parameters, "fc2", kHidden, kHidden),
-        fc3_(parameters, "fc3", kHidden, settings.classes) {}
-
-  Value forward(Tape& tape, const Value& images) override {
-    Value x = tensor::relu(tape, fc1_(tape, tensor::flatten(tape, images)));
-    x = tensor::relu(tape, fc2_(tape, x));
-    return fc3_(tape, x);
-  }
-
- private:
-  Linear fc1_;
-  Linear fc2_;
-  Linear fc3_;
-};
-
 }  // namespace
 
-std::unique_ptr<tensor::Model> make_mlp(Parameters& parameters, const ModelSettings& settings) {
-  return std::make_unique<Mlp>(parameters, settings);
+std::unique_ptr<Chain> make_mlp(Parameters& parameters, const ModelSettings& settings) {
+  auto chain = std::make_unique<Chain>(settings.parts);
+  chain->add([&] {
+    return [fc = Linear(parameters, "fc1", settings.image.count(), kHidden)](Tape& tape,
+                                                                             const Value& x) {
+      return tensor::relu(tape, fc(tape, tensor::flatten(tape, x)));
+    };
+  });
+  chain->add([&] {
+    return [fc = Linear(parameters, "fc2", kHidden, kHidden)](Tape& tape, const Value& x) {
+      return tensor::relu(tape, fc(tape, x));
+    };
+  });
+  chain->add([&] { return Linear(parameters, "fc3", kHidden, settings.classes); });
+  return chain;
 }
 
 }  // namespace kolo::train

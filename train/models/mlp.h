@@ -6,12 +6,11 @@
 
 #include <memory>
 
-#include "train/models/model.h"
+#include "train/models/chain.h"
 
 namespace kolo::train {
 
 // Takes any image.
-std::unique_ptr<tensor::Model> make_mlp(tensor::Parameters& parameters,
-                                        const ModelSettings& settings);
+std::unique_ptr<Chain> make_mlp(tensor::Parameters& parameters, const ModelSettings& settings);
 
 }  // namespace kolo::train

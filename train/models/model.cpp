@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "train/models/chain.h"
 #include "train/models/cnn.h"
 #include "train/models/mlp.h"
 #include "train/models/resnet.h"
@@ -16,19 +17,19 @@ namespace {
 
 struct Row {
   std::string_view name;
-  std::unique_ptr<tensor::Model> (*make)(tensor::Parameters& parameters,
-                                         const ModelSettings& settings);
+  std::unique_ptr<Chain> (*make)(tensor::Parameters& parameters, const ModelSettings& settings);
   bool has_stem = false;
+  bool has_batch_norm = false;
 };
 
 constexpr Row kTable[] = {
-    {"resnet18", make_resnet18, true},
-    {"resnet34", make_resnet34, true},
-    {"resnet50", make_resnet50, true},
-    {"resnet101", make_resnet101, true},
+    {"resnet18", make_resnet18, true, true},
+    {"resnet34", make_resnet34, true, true},
+    {"resnet50", make_resnet50, true, true},
+    {"resnet101", make_resnet101, true, true},
     {"cnn", make_cnn},
     {"mlp", make_mlp},
-    {"small", make_small},
+    {"small", make_small, false, true},
 };
 
 }  // namespace
@@ -40,8 +41,10 @@ Stem stem_from(std::string_view name) {
       fmt::format("unknown stem '{}'; expected one of imagenet, cifar", name));
 }
 
-std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
-                                          const ModelSettings& settings) {
+namespace {
+
+std::unique_ptr<Chain> make_chain(std::string_view name, tensor::Parameters& parameters,
+                                  const ModelSettings& settings) {
   for (const Row& row : kTable) {
     if (row.name != name) continue;
     if (settings.classes < 2 || settings.image.rank() != 3) {
@@ -56,6 +59,20 @@ std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Paramet
       fmt::format("unknown model '{}'; expected one of {}", name, fmt::join(model_names(), ", ")));
 }
 
+}  // namespace
+
+std::unique_ptr<tensor::Model> make_model(std::string_view name, tensor::Parameters& parameters,
+                                          const ModelSettings& settings) {
+  return make_chain(name, parameters, settings);
+}
+
+int parts_of_model(std::string_view name, const ModelSettings& settings) {
+  tensor::Parameters none;
+  ModelSettings empty = settings;
+  empty.parts = {0, 0};
+  return make_chain(name, none, empty)->all_parts();
+}
+
 std::unique_ptr<tensor::Network> make_network(std::string_view name, const ModelSettings& settings,
                                               std::unique_ptr<tensor::Backend> backend,
                                               std::uint64_t seed) {
@@ -68,6 +85,11 @@ std::unique_ptr<tensor::Network> make_network(std::string_view name, const Model
 bool has_stem(std::string_view name) {
   return std::ranges::any_of(kTable,
                              [&](const Row& row) { return row.name == name && row.has_stem; });
+}
+
+bool has_batch_norm(std::string_view name) {
+  return std::ranges::any_of(
+      kTable, [&](const Row& row) { return row.name == name && row.has_batch_norm; });
 }
 
 std::vector<std::string> model_names() {

@@ -110,68 +110,65 @@ Conv2dSettings stem_convolution(Stem stem) {
 
 using Blocks = std::array<int, 4>;  // in each of the four stages
 
-template <typename Block>
-class ResNet final : public tensor::Model {
+// The first layers: convolution, normalisation, ReLU, and with Stem::imagenet a max-pooling.
+class FirstLayers {
  public:
-  ResNet(Parameters& parameters, const ModelSettings& settings, const Blocks& blocks)
+  FirstLayers(Parameters& parameters, const ModelSettings& settings)
       : has_pool_(settings.stem == Stem::imagenet),
-        conv1_(parameters, "conv1", settings.image[2], kStemChannels,
-               stem_convolution(settings.stem)),
-        bn1_(parameters, "bn1", kStemChannels) {
-    std::int64_t in = kStemChannels, width = 64;
-    for (int layer = 1; layer <= 4; ++layer) {
-      for (int block = 0; block < blocks[static_cast<std::size_t>(layer - 1)]; ++block) {
-        const std::int64_t stride = layer > 1 && block == 0 ? 2 : 1;
-        blocks_.emplace_back(parameters,
-                             "layer" + std::to_string(layer) + "." + std::to_string(block), in,
-                             width, stride);
-        in = width * Block::kExpansion;
-      }
-      width *= 2;
-    }
-    fc_.emplace(parameters, "fc", in, settings.classes);
-  }
+        conv_(parameters, "conv1", settings.image[2], kStemChannels,
+              stem_convolution(settings.stem)),
+        bn_(parameters, "bn1", kStemChannels) {}
 
-  Value forward(Tape& tape, const Value& images) override {
-    Value x = bn1_.relu(tape, conv1_(tape, images));
-    if (has_pool_) x = tensor::max_pool2d(tape, x, 3, 2, 1);
-    for (const Block& block : blocks_) x = block(tape, x);
-    return (*fc_)(tape, tensor::global_average_pool(tape, x));
+  Value operator()(Tape& tape, const Value& images) const {
+    const Value x = bn_.relu(tape, conv_(tape, images));
+    return has_pool_ ? tensor::max_pool2d(tape, x, 3, 2, 1) : x;
   }
 
  private:
   bool has_pool_;
-  Conv2d conv1_;
-  BatchNorm2d bn1_;
-  std::vector<Block> blocks_;
-  std::optional<Linear> fc_;  // registered last, as torchvision does
+  Conv2d conv_;
+  BatchNorm2d bn_;
 };
 
+// Each block is a part. Layers are registered in torchvision's order.
 template <typename Block>
-std::unique_ptr<tensor::Model> make(Parameters& parameters, const ModelSettings& settings,
-                                    const Blocks& blocks) {
-  return std::make_unique<ResNet<Block>>(parameters, settings, blocks);
+std::unique_ptr<Chain> make(Parameters& parameters, const ModelSettings& settings,
+                            const Blocks& blocks) {
+  auto chain = std::make_unique<Chain>(settings.parts);
+  chain->add([&] { return FirstLayers(parameters, settings); });
+  std::int64_t in = kStemChannels, width = 64;
+  for (int layer = 1; layer <= 4; ++layer) {
+    for (int block = 0; block < blocks[static_cast<std::size_t>(layer - 1)]; ++block) {
+      const std::string name = "layer" + std::to_string(layer) + "." + std::to_string(block);
+      const std::int64_t stride = layer > 1 && block == 0 ? 2 : 1;
+      chain->add([&] { return Block(parameters, name, in, width, stride); });
+      in = width * Block::kExpansion;
+    }
+    width *= 2;
+  }
+  chain->add([&] {
+    return [fc = Linear(parameters, "fc", in, settings.classes)](Tape& tape, const Value& x) {
+      return fc(tape, tensor::global_average_pool(tape, x));
+    };
+  });
+  return chain;
 }
 
 }  // namespace
 
-std::unique_ptr<tensor::Model> make_resnet18(Parameters& parameters,
-                                             const ModelSettings& settings) {
+std::unique_ptr<Chain> make_resnet18(Parameters& parameters, const ModelSettings& settings) {
   return make<BasicBlock>(parameters, settings, {2, 2, 2, 2});
 }
 
-std::unique_ptr<tensor::Model> make_resnet34(Parameters& parameters,
-                                             const ModelSettings& settings) {
+std::unique_ptr<Chain> make_resnet34(Parameters& parameters, const ModelSettings& settings) {
   return make<BasicBlock>(parameters, settings, {3, 4, 6, 3});
 }
 
-std::unique_ptr<tensor::Model> make_resnet50(Parameters& parameters,
-                                             const ModelSettings& settings) {
+std::unique_ptr<Chain> make_resnet50(Parameters& parameters, const ModelSettings& settings) {
   return make<Bottleneck>(parameters, settings, {3, 4, 6, 3});
 }
 
-std::unique_ptr<tensor::Model> make_resnet101(Parameters& parameters,
-                                              const ModelSettings& settings) {
+std::unique_ptr<Chain> make_resnet101(Parameters& parameters, const ModelSettings& settings) {
   return make<Bottleneck>(parameters, settings, {3, 4, 23, 3});
 }
 

@@ -8,19 +8,16 @@
 
 #include <memory>
 
-#include "train/models/model.h"
+#include "train/models/chain.h"
 
 namespace kolo::train {
 
 // All take any image that leaves at least one pixel at the end. With Stem::cifar, bn1 and conv1
 // have the same names, and conv1 is 64 x C x 3 x 3.
-std::unique_ptr<tensor::Model> make_resnet18(tensor::Parameters& parameters,
-                                             const ModelSettings& settings);
-std::unique_ptr<tensor::Model> make_resnet34(tensor::Parameters& parameters,
-                                             const ModelSettings& settings);
-std::unique_ptr<tensor::Model> make_resnet50(tensor::Parameters& parameters,
-                                             const ModelSettings& settings);
-std::unique_ptr<tensor::Model> make_resnet101(tensor::Parameters& parameters,
-                                              const ModelSettings& settings);
+std::unique_ptr<Chain> make_resnet18(tensor::Parameters& parameters, const ModelSettings& settings);
+std::unique_ptr<Chain> make_resnet34(tensor::Parameters& parameters, const ModelSettings& settings);
+std::unique_ptr<Chain> make_resnet50(tensor::Parameters& parameters, const ModelSettings& settings);
+std::unique_ptr<Chain> make_resnet101(tensor::Parameters& parameters,
+                                      const ModelSettings& settings);
 
 }  // namespace kolo::train

@@ -4,13 +4,12 @@
 
 #include <memory>
 
-#include "train/models/model.h"
+#include "train/models/chain.h"
 
 namespace kolo::train {
 
 // Layers: twice 3x3 convolution (stride 2), batch norm, ReLU; then 2x2 max-pooling and linear.
 // Height and width are at least 8.
-std::unique_ptr<tensor::Model> make_small(tensor::Parameters& parameters,
-                                          const ModelSettings& settings);
+std::unique_ptr<Chain> make_small(tensor::Parameters& parameters, const ModelSettings& settings);
 
 }  // namespace kolo::train

@@ -30,6 +30,7 @@ std::string finding_on_replicas(const Report& report) {
     checks += run.replica_checks;
     if (!run.difference.empty() && run.seed == report.runs.front().seed) at_ends.push_back(run.arm);
   }
+  if (checks == 0) return "";
   std::string text = fmt::format(
       "The replicas were compared {} time{} (by a hash of all parameters) and were always equal.",
       checks, checks == 1 ? "" : "s");
@@ -77,6 +78,8 @@ std::string finding_on_weights(const Report& report) {
     return fmt::format("{}The final parameters are equal, bit for bit, in all {}arms ({}).",
                        by_rule, by_rule.empty() ? "" : "other ", joined(equal));
   }
+  const bool has_pipeline =
+      std::ranges::any_of(report.runs, [](const RunRecord& run) { return run.stages > 0; });
   return by_rule + fmt::format(
                        "The final parameters of {} differ from those of {}: their sums are made in "
                        "another order, "
@@ -84,8 +87,12 @@ std::string finding_on_weights(const Report& report) {
                        "and 2 threads. "
                        "That is no property of a strategy. The training losses of the last epoch "
                        "differ by at most "
-                       "{:.2g}; with --reproducibility invariant the final parameters are equal.",
-                       joined(different), joined(equal), widest);
+                       "{:.2g}{}.",
+                       joined(different), joined(equal), widest,
+                       // A pipeline sums by micro-batch, the others by rank.
+                       has_pipeline ? ""
+                                    : "; with --reproducibility invariant the final parameters are "
+                                      "equal");
 }
 
 // Spread of iteration times in a run. All iterations do the same work, so on an idle machine they
@@ -144,9 +151,10 @@ std::string name_of(const RunRecord& run, const Report& report) {
 // be slower because communication uses cores or memory, which is a property of the strategy.)
 std::string finding_on_forward(const Report& report) {
   constexpr double kSame = 1.15;
-  // PyTorch's forward takes another time.
+  // PyTorch's forward takes another time, and a stage of a pipeline has other work.
   std::vector<RunRecord> runs;
-  std::ranges::copy_if(report.runs, std::back_inserter(runs), &RunRecord::is_kolo);
+  std::ranges::copy_if(report.runs, std::back_inserter(runs),
+                       [](const RunRecord& run) { return run.is_kolo() && run.stages == 0; });
   if (runs.empty()) return "";
   const auto [quick, slow] =
       std::ranges::minmax_element(runs, [](const RunRecord& left, const RunRecord& right) {
@@ -225,8 +233,9 @@ std::string finding_on_waiting(const Report& report) {
       0.1;                    // of an iteration; seen with equal work on two busy cores: below 0.07
   std::vector<Wait> longest;  // of each arm
   for (const RunRecord& run : report.runs) {
-    // Rank 0 of dataparallel has the optimizer alone, so all others wait for it by design.
-    if (!run.difference.empty() || run.arm == "dataparallel") continue;
+    // By design all others wait for rank 0 of dataparallel, which has the optimizer alone, and for
+    // the stage of a pipeline with the most work.
+    if (!run.difference.empty() || run.arm == "dataparallel" || run.stages > 0) continue;
     const Wait wait = longest_wait(run);
     if (wait.share() <= kShort) continue;
     const auto of_arm =
@@ -284,10 +293,11 @@ std::string finding_on_losses(const Report& report) {
       arms.push_back(fmt::format("{} ({:.3g})", name_of(run, report), last));
   }
   if (arms.empty()) return "";
+  const bool is_compressed = report.runs[0].terms.contains("gradients are sent as");
   return fmt::format(
       "WARNING: the training loss of the last epoch is above that of a guess ({:.3g}): {}. The "
-      "training has diverged; lower --lr, or give it a longer --warmup-epochs.",
-      guess, joined(arms));
+      "training has diverged; lower --lr, or give it a longer --warmup-epochs{}.",
+      guess, joined(arms), is_compressed ? ", or compare with --compress none" : "");
 }
 
 // Warns of test losses that are not numbers; otherwise empty.
@@ -380,7 +390,11 @@ std::string finding_on_bytes(const Report& report) {
   for (const RunRecord& run : report.runs) {
     if (run.is_kolo() && !run.bytes_match()) wrong.insert(run.arm);
   }
-  if (wrong.empty()) return "Every rank moved the bytes of its strategy's formula.";
+  const bool are_all = std::ranges::all_of(report.runs, &RunRecord::is_kolo);
+  if (wrong.empty()) {
+    return fmt::format("Every rank{} moved the bytes of its strategy's formula.",
+                       are_all ? "" : " of kolo's arms");
+  }
   return fmt::format("WARNING: the bytes moved differ from the formula in {}.",
                      fmt::join(wrong, ", "));
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 
 FORMATS = ("kolo-report-1", "kolo-crossover-1", "kolo-experiment-1")
 PICTURES = (("svg", "image/svg+xml"), ("png", "image/png"))  # the first that there is
+LONGEST_NUMBER = 16  # letters of a cell that stays on one line, as 19.1276 ± 9.6073
 DOUBTS = ("WARNING", "INCOMPLETE")  # with which a finding begins that a reader must not miss
 MACHINE = ("processor", "cores", "system", "compiler", "kolo", "commit")  # what two runs should have in common
 
@@ -37,6 +38,7 @@ th, td { padding: .3rem .7rem; text-align: left; vertical-align: top; border-bot
 tr:last-child > td { border-bottom: 0; }
 th { background: var(--back); font-weight: 600; }
 .number { text-align: right; white-space: nowrap; overflow-wrap: normal; }
+.number.long { white-space: normal; }
 td:first-child, th { overflow-wrap: normal; }
 td.part { padding-left: 1.6rem; color: var(--soft); }
 table.wide td:first-child, table.wide th:first-child { white-space: nowrap; position: sticky; left: 0; background: #fff; }
@@ -56,6 +58,8 @@ p.doubt { padding: .5rem .8rem; border-left: 4px solid var(--doubt); background:
   h1 { font-size: 1.4rem; }
   h2 { font-size: 1.2rem; }
   th, td { padding: .25rem .5rem; }
+  table.wide td:first-child, table.wide th:first-child { white-space: normal; min-width: 7.5rem; max-width: 7.5rem; }
+  table.wide td.part:first-child { padding-left: 1.2rem; }
   figure img { max-width: none; width: 36rem; margin: 0; }
 }
 @media print {
@@ -99,6 +103,8 @@ def table(lines):
         parts.append("<tr>")
         for index, (kind, cell) in enumerate(zip(kinds, row)):
             look = "part" if index == 0 and cell.startswith("&nbsp;") else kind
+            if look == "number" and len(cell) > LONGEST_NUMBER:
+                look = "number long"
             parts.append(f'<td class="{look}">{inline(cell)}</td>')
         parts.append("</tr>")
     return "".join(parts) + "</tbody></table></div>"

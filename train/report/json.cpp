@@ -12,6 +12,7 @@ namespace {
 // Adds summary values, so that all readers use the same definitions.
 nlohmann::json with_summary(const RunRecord& run) {
   nlohmann::json json = run;
+  json.erase("timeline");  // in a file of its own
   json["images_per_second"] = run.images_per_second();
   json["images_per_second_per_host"] = run.images_per_second_per_host();
   json["bytes_match_formula"] = run.bytes_match();

@@ -17,7 +17,7 @@ struct Meaning {
   const char* number;
   const char* how;
 };
-constexpr std::array<Meaning, 20> kMeanings{{
+constexpr std::array<Meaning, 23> kMeanings{{
     {"a [b, c]", "the mean over two runs with different seeds, the smaller, the larger"},
     {"a ± b", "the mean over three or more runs with different seeds, the standard deviation"},
     {"seconds of training",
@@ -56,6 +56,16 @@ constexpr std::array<Meaning, 20> kMeanings{{
      "formula"},
     {"cores busy", "CPU seconds of the processes per second of training: the cores that they use"},
     {"peak memory", "the largest resident memory of one process"},
+    {"optimizer's state",
+     "the numbers that the optimizer keeps for each parameter, such as momentum"},
+    {"updates skipped",
+     "the sums of an iteration overflowed float16, so no parameter was changed and the loss scale "
+     "was halved"},
+    {"bubble",
+     "of a pipeline: the part of an iteration in which a stage waits for its neighbours, as the "
+     "mean over all stages, with communication between stages. Below it what s stages of equal "
+     "work and m "
+     "micro-batches would wait without communication: (s - 1) / (m + s - 1)"},
     {"workers idle",
      "the part of an iteration in which a worker only waits: exposed communication without the "
      "part "

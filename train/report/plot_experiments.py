@@ -10,13 +10,13 @@ import textwrap
 from collections import OrderedDict
 
 from plot_report import (COLOURS, MARKERS, PART_COLOURS, PART_LABELS, DOUBT_LETTERS, DOUBTS, colour_on, finish, legend_below, new_plot,
-                         tick_name)
+                         short_number, tick_name, without_folders)
 
 
 def note_of(report):
     terms = report["terms"]
     doubts = [line for finding in report["findings"] if finding.startswith(DOUBTS) for line in textwrap.wrap(finding, DOUBT_LETTERS)]
-    known = [terms[name] for name in ("data", "batch", "compute") if name in terms]
+    known = [without_folders(terms[name]) for name in ("data", "batch", "compute") if name in terms]
     return "\n".join(["; ".join(known[:2]), *known[2:], *doubts])
 
 
@@ -94,9 +94,9 @@ def stacked_bars(axis, report, labels, unit):
             value, colour = row[f"part_{part}"], PART_COLOURS[part]
             axis.barh(y, value, 0.65, left=left, color=colour, edgecolor="white", linewidth=0.5, label=PART_LABELS.get(part, part) if y == 0 else None)
             if value > 0.05 * max(totals):
-                axis.text(left + value / 2, y, f"{value:.3g}", ha="center", va="center", color=colour_on(colour), fontsize=8)
+                axis.text(left + value / 2, y, short_number(value), ha="center", va="center", color=colour_on(colour), fontsize=8)
             left += value
-        axis.text(left, y, f" {total:.3g} {unit}", va="center", fontsize=9, fontweight="bold")
+        axis.text(left, y, f" {short_number(total)} {unit}", va="center", fontsize=9, fontweight="bold")
     axis.set_yticks(range(len(labels)), labels)
     axis.invert_yaxis()
     axis.margins(x=0.14)
@@ -116,7 +116,7 @@ def draw_scale_data(report, folder):
         for y, row in enumerate(rows):
             seconds = row.get("target_seconds")
             axes[0][1].barh(y, seconds or 0, 0.65, color=COLOURS[0])
-            axes[0][1].text(seconds or 0, y, f" {seconds:.3g} s" if seconds is not None else " not reached", va="center", fontsize=9)
+            axes[0][1].text(seconds or 0, y, f" {short_number(seconds)} s" if seconds is not None else " not reached", va="center", fontsize=9)
         axes[0][1].set_yticks(range(len(rows)), [""] * len(rows))
         axes[0][1].invert_yaxis()
         axes[0][1].margins(x=0.25)

@@ -18,6 +18,7 @@ Each file is written completely or not at all. Exit codes: 0 success, 1 the repo
 
 import json
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -77,11 +78,21 @@ def tick_name(arm):
     return arm.replace(":", ":\n")
 
 
+def without_folders(text):
+    """Names of files without their folders, which say nothing to a reader of the picture."""
+    return re.sub(r"\((?:[^()]*/)([^/()]+)\)", r"(\1)", text)
+
+
+def short_number(value):
+    """Three digits, or a whole number."""
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
+
+
 def subtitle(report):
     terms = report["runs"][0]["terms"]
     over = f"; transport {terms['transport']}" if "transport" in terms else ""  # one rank alone has none
     doubts = [line for finding in report.get("findings", []) if finding.startswith(DOUBTS) for line in textwrap.wrap(finding, DOUBT_LETTERS)]
-    return "\n".join([f"{terms['model']}; {terms['batch']}", terms["data"], terms["compute"] + over, *doubts])
+    return "\n".join([f"{terms['model']}; {terms['batch']}", without_folders(terms["data"]), terms["compute"] + over, *doubts])
 
 
 def time_text(ms):
@@ -142,6 +153,7 @@ def draw_throughput(report, folder):
     axis = axes[0][0]
     for x, (arm, runs) in enumerate(arms.items()):
         workers = [mean(of_kind(run, True)[i]["images_per_second"] for run in runs) for i in range(runs[0]["workers"])]
+        workers = [value for value in workers if value > 0]  # of a pipeline, the first stages count the samples
         bottom = 0.0
         for i, value in enumerate(workers):
             colour, alpha = COLOURS[x % len(COLOURS)], 1.0 if i % 2 == 0 else 0.75

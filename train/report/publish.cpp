@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "train/report/chrome_trace.h"
 #include "train/report/epoch_files.h"
 #include "train/report/machine_info.h"
 #include "train/report/manifest.h"
@@ -70,6 +71,10 @@ void publish(const std::string& folder, const Publication& what) {
     if (!drawing.why_none.empty())
       std::fprintf(stderr, "kolo-train: %s\n", drawing.why_none.c_str());
     std::printf("\nThe whole report: %s/report.md\n", folder.c_str());
+    for (const auto& [name, text] : what.files) {
+      if (name.starts_with("timeline-"))
+        std::printf("Timeline for ui.perfetto.dev: %s/%s\n", folder.c_str(), name.c_str());
+    }
   }
   is_said = std::fflush(stdout) == 0 && is_said;
   if (!is_said) {
@@ -90,6 +95,7 @@ void publish(const Options& options, const std::vector<std::string>& arguments,
   std::vector<UnfinishedRun> all = outcome.unfinished;
   for (const RunRecord& run : outcome.runs) all.push_back({run.arm, run.seed, run.epochs});
   std::map<std::string, std::string> files = epoch_files(all);
+  files.merge(timeline_files(outcome.runs));
   files["manifest.json"] = manifest_json(options, report.command);
   publish(options.report,
           {report_text(report), report_json(report),

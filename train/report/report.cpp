@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -24,19 +23,22 @@ namespace fs = std::filesystem;
       folder, reason));
 }
 
-void make_folder(const std::string& folder) {
+// Returns why the folder cannot be made, or nothing.
+std::string try_to_make(const std::string& folder) {
   std::error_code code;
+  if (fs::is_symlink(folder, code) && !fs::exists(folder, code) && !code)
+    return "it is a link to a place that does not exist";
   fs::create_directories(folder, code);
-  if (code) fail(folder, code.message());
-  if (!fs::is_directory(folder)) fail(folder, "it is not a folder");
+  if (code) return code.message();
+  return fs::is_directory(folder, code) ? "" : "it is not a folder";
 }
 
-// The folders that make_folder() would have to create, the innermost first.
+// The folders that try_to_make() would have to create, the innermost first.
 std::vector<fs::path> missing_folders(const std::string& folder) {
   std::vector<fs::path> missing;
   std::error_code ignored;
   for (fs::path path = fs::absolute(folder, ignored).lexically_normal();
-       !path.empty() && !fs::exists(path, ignored); path = path.parent_path()) {
+       !path.empty() && !fs::exists(fs::symlink_status(path, ignored)); path = path.parent_path()) {
     missing.push_back(path);
   }
   return missing;
@@ -80,26 +82,31 @@ std::int64_t Report::skipped_iterations() const {
          runs.front().counted_iterations;
 }
 
-void require_writable(const std::string& folder) {
+std::string why_not_writable(const std::string& folder) {
   const std::vector<fs::path> missing = missing_folders(folder);
   const std::string probe = fmt::format(".probe-{}", getpid());
   std::error_code ignored;
-  std::exception_ptr refusal;
-  try {
-    make_folder(folder);
-    if (const std::string why = try_to_write(folder, probe, ""); !why.empty()) fail(folder, why);
-    fs::remove(fs::path(folder) / probe, ignored);
-  } catch (const ReportError&) {
-    refusal = std::current_exception();
-  }
+  std::string why = try_to_make(folder);
+  if (why.empty()) why = try_to_write(folder, probe, "");
+  if (why.empty()) fs::remove(fs::path(folder) / probe, ignored);
   for (const fs::path& path : missing) fs::remove(path, ignored);
-  if (refusal) std::rethrow_exception(refusal);
+  return why;
+}
+
+void require_writable(const std::string& folder) {
+  if (const std::string why = why_not_writable(folder); !why.empty()) fail(folder, why);
 }
 
 void write_report(const std::string& folder, const std::string& json, const std::string& markdown,
                   const std::map<std::string, std::string>& files) {
-  make_folder(folder);
-  remove_plots(folder);  // plots of an earlier report must not stay beside new numbers
+  if (const std::string why = try_to_make(folder); !why.empty()) fail(folder, why);
+  // Plots and timelines of an earlier report must not stay beside new numbers.
+  remove_plots(folder);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("timeline-") && name.ends_with(".json")) fs::remove(entry.path(), ignored);
+  }
   write_whole(folder, "report.json", json);
   write_markdown(folder, markdown);
   for (const auto& [name, text] : files) write_whole(folder, name, text);

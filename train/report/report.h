@@ -35,7 +35,9 @@ struct Report {
 };
 
 // Checks that the folder exists or can be created, and that files can be created in it; then
-// restores the previous state. Called before the training. Throws ReportError.
+// restores the previous state. Called before the training. Returns why not, or nothing.
+std::string why_not_writable(const std::string& folder);
+// The same for the folder of --report. Throws ReportError.
 void require_writable(const std::string& folder);
 
 // Writes report.json, report.md and further files, and removes the plots of an earlier report.

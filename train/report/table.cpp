@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "train/loop/metrics.h"
+#include "train/pipeline/schedule.h"
 
 namespace kolo::train {
 namespace {
@@ -115,7 +116,8 @@ void add_speed(TableMaker& table) {
     table.add(is_exposed ? "  exposed communication" : fmt::format("  {}", kPartNames[part]),
               of_workers([part](const RankRecord& r) { return r.parts[part] * 1e3; }), 1);
   }
-  table.add_where(is_of_kolo, "hidden communication, ms", of_workers([](const RankRecord& r) {
+  const auto hides = [](const RunRecord& run) { return run.is_kolo() && run.stages == 0; };
+  table.add_where(hides, "hidden communication, ms", of_workers([](const RankRecord& r) {
                     const double exposed = r.parts[static_cast<std::size_t>(Part::exposed)];
                     return std::max(0.0, r.in_flight - exposed) * 1e3;
                   }),
@@ -166,6 +168,10 @@ void add_costs(TableMaker& table) {
             of_workers([](const RankRecord& r) { return r.peak_mib; }), 0);
   table.add_where(has_servers, "peak memory of a server, MiB",
                   mean_of_ranks(false, [](const RankRecord& r) { return r.peak_mib; }), 0);
+  table.add("optimizer's state of a worker, MiB",
+            of_workers([](const RankRecord& r) { return r.optimizer_mib; }), 2);
+  table.add_where(has_servers, "optimizer's state of a server, MiB",
+                  mean_of_ranks(false, [](const RankRecord& r) { return r.optimizer_mib; }), 2);
 }
 
 double mean_staleness(const RunRecord& run) {
@@ -225,6 +231,77 @@ void add_serving(TableMaker& table) {
   table.add_where(is_served, "  largest", largest_staleness, 0);
   table.add_text("  0/1/2/3/4/more updates, %", staleness_histogram);
   table.add_where(is_served, "gradients dropped, %", dropped_percent, 2);
+}
+
+bool is_pipeline(const RunRecord& run) { return run.stages > 0; }
+
+double waiting_percent(const RankRecord& rank) {
+  return rank.step_seconds > 0 ? 100 * rank.waiting_for_stages / rank.step_seconds : 0;
+}
+
+double computing_ms(const RankRecord& rank) {
+  return 1e3 * (rank.parts[static_cast<std::size_t>(Part::forward)] +
+                rank.parts[static_cast<std::size_t>(Part::backward)]);
+}
+
+struct StageRow {
+  const char* name;
+  double (*of)(const RankRecord& rank);
+  int digits;
+};
+constexpr std::array<StageRow, 4> kStageRows{{
+    {"forward and backward of each stage, ms", computing_ms, 1},
+    {"MiB sent by each stage", [](const RankRecord& rank) { return rank.bytes_sent / kMiB; }, 2},
+    {"peak memory of each stage, MiB", [](const RankRecord& rank) { return rank.peak_mib; }, 0},
+    {"optimizer's state of each stage, MiB",
+     [](const RankRecord& rank) { return rank.optimizer_mib; }, 2},
+}};
+
+// The largest of each stage, over replicas and runs.
+std::string text_by_stage(const StageRow& row, const Runs& runs) {
+  std::vector<double> largest(static_cast<std::size_t>(runs[0]->stages));
+  for (const RunRecord* run : runs) {
+    for (const RankRecord& rank : run->ranks) {
+      double& value = largest[static_cast<std::size_t>(rank.rank % run->stages)];
+      value = std::max(value, row.of(rank));
+    }
+  }
+  std::vector<std::string> texts;
+  for (const double value : largest) texts.push_back(fmt::format("{:.{}f}", value, row.digits));
+  return fmt::format("{}", fmt::join(texts, "/"));
+}
+
+void add_pipelines(TableMaker& table) {
+  if (!table.has_any(is_pipeline)) return;
+  for (const StageRow& row : kStageRows) {
+    table.add_text(row.name, [&row](const Runs& runs) {
+      return is_pipeline(*runs[0]) ? text_by_stage(row, runs) : std::string("-");
+    });
+  }
+  table.add_where(is_pipeline, "bubble, %", of_workers(waiting_percent), 1);
+  table.add_where(
+      is_pipeline, "  with equal stages and no communication",
+      [](const RunRecord& r) {
+        const auto micro_batches = static_cast<std::size_t>(r.micro_batches);
+        return 100 * ideal_bubble(r.stages, micro_batches);
+      },
+      1);
+}
+
+bool is_clipped(const RunRecord& run) { return run.terms.contains("norm of gradients"); }
+
+bool has_loss_scale(const RunRecord& run) {
+  const auto format = run.terms.find("gradients are sent as");
+  return format != run.terms.end() && format->second == "float16";
+}
+
+void add_updates(TableMaker& table) {
+  table.add_where(
+      is_clipped, "updates with clipped gradients",
+      [](const RunRecord& r) { return r.updates_clipped; }, 0);
+  table.add_where(
+      has_loss_scale, "updates skipped, overflow of float16",
+      [](const RunRecord& r) { return r.updates_skipped; }, 0);
 }
 
 void add_learning(TableMaker& table) {
@@ -305,6 +382,8 @@ Table make_table(const Report& report) {
   add_bytes(table, report);
   add_costs(table);
   add_serving(table);
+  add_updates(table);
+  add_pipelines(table);
   add_learning(table);
   add_accuracy_at_equal_time(table, report);
   table.add(

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "collectives/algorithms/bidirectional_ring.h"
@@ -26,6 +28,7 @@
 #include "collectives/algorithms/recursive_doubling.h"
 #include "collectives/algorithms/recursive_multiplying.h"
 #include "collectives/algorithms/ring.h"
+#include "train/strategies/top_k.h"
 
 namespace kolo::train {
 namespace {
@@ -34,12 +37,13 @@ struct ArmAlgorithm {
   std::string_view strategy;
   std::string_view algorithm;  // empty: the planner's choice
 };
-constexpr std::array<ArmAlgorithm, 5> kAlgorithms{{
+constexpr std::array<ArmAlgorithm, 6> kAlgorithms{{
     {"ring", "ring"},
     {"tree", "double_tree"},
     {"hierarchical", "hierarchical"},
     {"auto", ""},
     {"local-sgd", "ring"},
+    {"pipeline", "ring"},  // between replicas
 }};
 // Sums in the order of ranks, and moves as many bytes as a ring.
 constexpr std::string_view kInRankOrder = "two_shot";
@@ -57,13 +61,45 @@ class AllReduce : public Strategy {
       : context_(std::move(context)),
         algorithm_(context_.is_invariant && context_.workers > 2 ? kInRankOrder
                                                                  : algorithm_of(arm)),
-        optimizer_(context_.make_optimizer()) {}
+        optimizer_(context_.make_optimizer()),
+        update_(context_.gradients) {
+    if (context_.hook && context_.gradients.format != GradientFormat::float32)
+      throw std::invalid_argument("a hook exchanges float32; do not set a GradientFormat with it");
+    if (context_.gradients.format == GradientFormat::top_k)
+      top_k_.emplace(context_.communicator, context_.buckets,
+                     context_.parameters.gradients().size(), context_.gradients.sent_part);
+  }
 
-  Work exchange(std::size_t i) override { return exchange_buffer(gradients_of(i)); }
+  Work exchange(std::size_t i) override {
+    if (context_.hook) return context_.hook(context_.communicator, i, gradients_of(i));
+    return top_k_ ? top_k_->exchange(i, gradients_of(i)) : exchange_buffer(gradients_of(i));
+  }
+
+  void receive(std::size_t i) override {
+    if (context_.hook) return;
+    if (top_k_) return top_k_->receive(i, gradients_of(i));
+    receive_buffer(gradients_of(i));
+  }
 
   Work exchange_buffer(std::span<float> gradients) override {
-    return reduce(gradients, ReduceOp::kSum);
+    return reduce(update_.encode(gradients), ReduceOp::kSum);
   }
+
+  void receive_buffer(std::span<float> gradients) override { update_.decode(gradients); }
+
+  // A worker has all sums, but a stage of a pipeline only its own. So stages add their squares, in
+  // their order: all replicas must get the same bits.
+  bool prepare_update() override {
+    const std::span<float> sums = context_.parameters.gradients();
+    return update_.prepare({&sums, 1}, [this](double squares) {
+      if (context_.stages == nullptr) return squares;
+      std::vector<double> all(static_cast<std::size_t>(context_.stages->size()));
+      context_.stages->all_gather(std::span<const double>(&squares, 1), std::span(all));
+      return std::accumulate(all.begin(), all.end(), 0.0);
+    });
+  }
+
+  GradientUpdate* gradient_update() override { return &update_; }
 
   void apply(std::size_t i) override {
     optimizer_->apply(context_.buckets[i].range.begin, part(context_.parameters.values(), i),
@@ -72,8 +108,15 @@ class AllReduce : public Strategy {
 
   // In each of these algorithms a rank receives as much as it sends.
   Traffic traffic(std::int64_t elements) const override {
-    const double bytes = static_cast<double>(sent(static_cast<std::size_t>(elements))) *
-                         static_cast<double>(sizeof(float));
+    if (top_k_) {
+      const std::size_t others = static_cast<std::size_t>(context_.communicator.size()) - 1;
+      const auto bytes =
+          static_cast<double>(others * TopK::bytes_sent(elements, context_.gradients.sent_part));
+      return {bytes, bytes};
+    }
+    const auto count = static_cast<std::size_t>(elements);
+    const std::size_t sent = all_reduce_sent(context_.communicator, algorithm_for(count), count);
+    const double bytes = static_cast<double>(sent * update_.element_bytes());
     return {bytes, bytes};
   }
 
@@ -83,6 +126,7 @@ class AllReduce : public Strategy {
     const auto around = [](int ranks) { return 2 * (ranks - 1); };
     const std::string_view algorithm = algorithm_for(static_cast<std::size_t>(elements));
     if (size == 1) return 0;
+    if (top_k_) return size - 1;
     if (algorithm == "one_shot") return 1;
     if (algorithm == "two_shot") return 2;
     if (algorithm == "recursive_doubling") return depth;
@@ -97,8 +141,10 @@ class AllReduce : public Strategy {
 
   std::vector<Optimizer*> optimizers() override { return {optimizer_.get()}; }
 
+  std::span<float> unsent() override { return top_k_ ? top_k_->unsent() : std::span<float>(); }
+
  protected:
-  Work reduce(std::span<float> elements, ReduceOp op) {
+  Work reduce(const Buffer& elements, ReduceOp op) {
     CallOptions call;
     call.algorithm = algorithm_;
     return context_.communicator.all_reduce_async(elements, op, call);
@@ -116,34 +162,13 @@ class AllReduce : public Strategy {
  private:
   std::string_view algorithm_for(std::size_t count) const {
     if (!algorithm_.empty()) return algorithm_;
-    return context_.communicator.algorithm(Collective::kAllReduce, count * sizeof(float));
-  }
-
-  std::size_t sent(std::size_t count) const {
-    const Communicator& communicator = context_.communicator;
-    const int rank = communicator.rank();
-    const int size = communicator.size();
-    const std::string_view algorithm = algorithm_for(count);
-    if (algorithm == "double_tree") return double_tree_all_reduce_sent(rank, size, count);
-    if (algorithm == "one_shot") return one_shot_all_reduce_sent(rank, size, count);
-    if (algorithm == "two_shot") return two_shot_all_reduce_sent(rank, size, count);
-    if (algorithm == "halving_doubling") return halving_doubling_all_reduce_sent(rank, size, count);
-    if (algorithm == "recursive_doubling")
-      return recursive_doubling_all_reduce_sent(rank, size, count);
-    if (algorithm == "recursive_multiplying")
-      return recursive_multiplying_all_reduce_sent(rank, size, count);
-    if (algorithm == "hierarchical") {
-      ScheduleRequest request;
-      request.rank = rank;
-      request.size = size;
-      request.hosts = communicator.hosts();
-      return hierarchical_all_reduce_traffic(request, count).sent;
-    }
-    return ring_all_reduce_sent(rank, size, count);  // also of a bidirectional ring
+    return context_.communicator.algorithm(Collective::kAllReduce, count * update_.element_bytes());
   }
 
   std::string_view algorithm_;
   std::unique_ptr<Optimizer> optimizer_;
+  GradientUpdate update_;
+  std::optional<TopK> top_k_;
 };
 
 // Exchanges parameters, after apply().
@@ -171,6 +196,28 @@ class LocalSgd final : public AllReduce {
 };
 
 }  // namespace
+
+std::size_t all_reduce_sent(const Communicator& communicator, std::string_view algorithm,
+                            std::size_t count) {
+  const int rank = communicator.rank();
+  const int size = communicator.size();
+  if (algorithm == "double_tree") return double_tree_all_reduce_sent(rank, size, count);
+  if (algorithm == "one_shot") return one_shot_all_reduce_sent(rank, size, count);
+  if (algorithm == "two_shot") return two_shot_all_reduce_sent(rank, size, count);
+  if (algorithm == "halving_doubling") return halving_doubling_all_reduce_sent(rank, size, count);
+  if (algorithm == "recursive_doubling")
+    return recursive_doubling_all_reduce_sent(rank, size, count);
+  if (algorithm == "recursive_multiplying")
+    return recursive_multiplying_all_reduce_sent(rank, size, count);
+  if (algorithm == "hierarchical") {
+    ScheduleRequest request;
+    request.rank = rank;
+    request.size = size;
+    request.hosts = communicator.hosts();
+    return hierarchical_all_reduce_traffic(request, count).sent;
+  }
+  return ring_all_reduce_sent(rank, size, count);  // also of a bidirectional ring
+}
 
 std::unique_ptr<Strategy> make_all_reduce(const Arm& arm, StrategyContext context) {
   if (arm.local_steps > 0) return std::make_unique<LocalSgd>(arm, std::move(context));

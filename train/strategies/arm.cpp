@@ -18,13 +18,15 @@ struct StrategyName {
   std::string_view name;
   std::string_view synonym;  // the name in other projects' scripts
 };
-constexpr std::array<StrategyName, 10> kStrategies{{
+constexpr std::array<StrategyName, 12> kStrategies{{
     {"ring", "ring_all_reduce"},
     {"ps", "param_server"},
     {"tree", ""},
     {"hierarchical", ""},
     {"auto", ""},
+    {"sharded", ""},
     {"local-sgd", ""},
+    {"pipeline", ""},
     {"dataparallel", "data_parallel"},
     {"torch-ddp", ""},
     {"torch-ddp-kolo", ""},
@@ -32,6 +34,7 @@ constexpr std::array<StrategyName, 10> kStrategies{{
 }};
 
 constexpr int kMostLocalSteps = 1'000'000;
+constexpr int kMostStages = 1024;
 constexpr int kMaxServers = 64;
 constexpr int kUsualShards = 2;
 
@@ -104,10 +107,9 @@ std::string meant_word(std::string_view word, const std::vector<std::string>& kn
   const std::string meant = meant_word(word, known);
   if (meant.empty() && word.find('=') != std::string_view::npos) {
     throw std::invalid_argument(fmt::format(
-        "--strategies: the arm '{}' sets {}, but arms may differ in their strategy only: "
-        "model, weights, data, optimizer, precision, steps, threads and transport are "
-        "the same for all. Give --{} once, for every arm",
-        arm, word, word.substr(0, word.find('='))));
+        "--strategies: the arm '{}' sets {}, but arms may differ in their strategy only: {} takes "
+        "{}; settings of the experiment, such as --lr, are flags for all arms",
+        arm, word, strategy, all));
   }
   throw std::invalid_argument(fmt::format("--strategies: unknown word '{}' in '{}'; {} takes {}{}",
                                           word, arm, strategy, all, did_you_mean(meant)));
@@ -214,19 +216,35 @@ Arm all_reduce_arm(std::string_view text, const std::string& strategy,
   return arm;
 }
 
+// The number that is the only word of an arm. Throws with `expected` if it is not in [least, most].
+int only_number(std::string_view text, std::span<const std::string_view> words, int least, int most,
+                const std::string& expected) {
+  const std::string_view word = words.size() == 1 ? words.front() : "";
+  int value = 0;
+  const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (code == std::errc{} && end == word.data() + word.size() && value >= least && value <= most)
+    return value;
+  throw std::invalid_argument(fmt::format("--strategies: '{}': expected {}", text, expected));
+}
+
 Arm local_sgd_arm(std::string_view text, std::span<const std::string_view> words) {
   Arm arm;
   arm.strategy = "local-sgd";
-  const std::string_view steps = words.size() == 1 ? words.front() : "";
-  const auto [end, code] =
-      std::from_chars(steps.data(), steps.data() + steps.size(), arm.local_steps);
-  if (code != std::errc{} || end != steps.data() + steps.size() || arm.local_steps < 1 ||
-      arm.local_steps > kMostLocalSteps) {
-    throw std::invalid_argument(fmt::format(
-        "--strategies: '{}': expected local-sgd:H, where the parameters are averaged every H "
-        "iterations, H from 1 to {}, such as local-sgd:8",
-        text, kMostLocalSteps));
-  }
+  arm.local_steps =
+      only_number(text, words, 1, kMostLocalSteps,
+                  fmt::format("local-sgd:H, where the parameters are averaged every H iterations, "
+                              "H from 1 to {}, such as local-sgd:8",
+                              kMostLocalSteps));
+  return arm;
+}
+
+Arm pipeline_arm(std::string_view text, std::span<const std::string_view> words) {
+  Arm arm;
+  arm.strategy = "pipeline";
+  arm.stages = only_number(text, words, 2, kMostStages,
+                           fmt::format("pipeline:S, where S ranks share a model, S from 2 to {}, "
+                                       "such as pipeline:2",
+                                       kMostStages));
   return arm;
 }
 
@@ -238,6 +256,7 @@ Arm arm_without_words(std::string_view text, const std::string& strategy,
   }
   Arm arm;
   arm.strategy = strategy;
+  if (strategy == "sharded") arm.update_at = UpdateAt::shard;
   if (strategy == "torch-ps") {
     arm.placement = ServerPlacement::dedicated;
     arm.servers = 1;
@@ -300,7 +319,8 @@ Arm parse_arm(std::string_view text, const ArmDefaults& defaults) {
   const std::string strategy = find_strategy(parts.front());
   const std::span<const std::string_view> behind = std::span(parts).subspan(1);
   if (strategy == "local-sgd") return local_sgd_arm(text, behind);
-  if (strategy == "dataparallel" || strategy.starts_with("torch-"))
+  if (strategy == "pipeline") return pipeline_arm(text, behind);
+  if (strategy == "dataparallel" || strategy == "sharded" || strategy.starts_with("torch-"))
     return arm_without_words(text, strategy, behind);
   require_words_once(text, behind);
   if (strategy != "ps") return all_reduce_arm(text, strategy, behind);
@@ -325,7 +345,8 @@ std::string list_of_strategies() {
   return text +
          "; ps takes words: ps:dedicated, ps:sharded, ps:everywhere, ps:split, ps:servers=3, "
          "ps:optimizer=server, ps:async, ps:ssp=3, ps:backup=1; local-sgd takes a number of steps: "
-         "local-sgd:8; ring, tree, hierarchical and auto take sync: ring:sync=naive, flat, "
+         "local-sgd:8, and pipeline a number of stages: pipeline:2; ring, tree, hierarchical and "
+         "auto take sync: ring:sync=naive, flat, "
          "overlap, bucketed, "
          "prioritized, fusion";
 }
@@ -349,6 +370,7 @@ std::string Arm::difference() const {
 std::string Arm::name() const {
   std::string text = strategy;
   if (local_steps > 0) text += fmt::format(":{}", local_steps);
+  if (stages > 0) text += fmt::format(":{}", stages);
   if (sync != Sync::bucketed) text += fmt::format(":sync={}", sync_name(sync));
   if (placement == ServerPlacement::everywhere) text += ":everywhere";
   if (placement == ServerPlacement::split) text += ":split";
@@ -361,7 +383,9 @@ std::string Arm::name() const {
 }
 
 std::string Arm::full_name() const {
-  if (strategy == "local-sgd" || strategy == "dataparallel" || is_torch()) return name();
+  if (strategy == "local-sgd" || strategy == "dataparallel" || strategy == "sharded" ||
+      strategy == "pipeline" || is_torch())
+    return name();
   if (placement == ServerPlacement::none)
     return fmt::format("{}:sync={}", strategy, sync_name(sync));
   const std::string update = update_at == UpdateAt::server ? "server" : "worker";

@@ -1,11 +1,10 @@
-// Arm of a comparison: a strategy and the placement of its servers. Nothing else may differ between
-// arms.
+// Arm of a comparison: a strategy with its own options. Arms differ in nothing else.
 //
 // Written as words with colons: "ring", "ring:sync=naive", "tree", "ps", "ps:everywhere",
 // "ps:sharded:servers=2", "ps:split", "ps:optimizer=server", "ps:async", "ps:ssp=3", "ps:backup=1",
-// "local-sgd:8", "dataparallel", "torch-ddp". Only words of the strategy are allowed. Settings of
-// the experiment (learning rate, precision, ...) are an error here, because arms that differ in
-// them are not comparable.
+// "local-sgd:8", "pipeline:2", "dataparallel", "sharded", "torch-ddp". Only words of the strategy
+// are allowed. Settings of the experiment (learning rate, precision, ...) are an error here,
+// because arms that differ in them are not comparable.
 #pragma once
 
 #include <array>
@@ -43,7 +42,11 @@ enum class ServerPlacement {
 inline constexpr int kFewestWorkersOfSplit = 3;
 
 // Which ranks apply the optimizer.
-enum class UpdateAt { worker, server };
+enum class UpdateAt {
+  worker,  // every worker, to all parameters
+  server,  // the servers, each to its share
+  shard    // every worker, to its shard
+};
 
 struct Arm {
   std::string strategy = "ring";
@@ -55,12 +58,13 @@ struct Arm {
   Consistency rule;
   Sync sync = Sync::bucketed;      // of arms of all-reduce
   int local_steps = 0;             // local-sgd: parameters are averaged every so many iterations
+  int stages = 0;                  // pipeline: ranks that share a model
   bool is_called_sharded = false;  // "ps:sharded", another name for "ps:servers=2"
 
   // Trains in PyTorch (train/versus).
   bool is_torch() const { return strategy.starts_with("torch-"); }
 
-  // Servers apply gradients in the order of arrival, not in a collective.
+  // Servers handle each worker's messages by themselves, not in a collective.
   bool is_served() const { return rule.kind != Consistency::Kind::kSynchronous; }
 
   // Replicas may differ during an epoch; they are equal at its end.
@@ -77,7 +81,8 @@ struct Arm {
     return one.strategy == other.strategy && one.placement == other.placement &&
            one.servers == other.servers && one.update_at == other.update_at &&
            one.sync == other.sync && one.local_steps == other.local_steps &&
-           one.rule.kind == other.rule.kind && one.rule.bound == other.rule.bound;
+           one.stages == other.stages && one.rule.kind == other.rule.kind &&
+           one.rule.bound == other.rule.bound;
   }
 };
 

@@ -23,14 +23,29 @@ class DataParallel final : public Strategy {
   explicit DataParallel(StrategyContext context)
       : context_(std::move(context)),
         is_ordered_(context_.is_invariant && context_.workers > 2),
-        optimizer_(is_root() ? context_.make_optimizer() : nullptr) {}
+        optimizer_(is_root() ? context_.make_optimizer() : nullptr),
+        update_(context_.gradients) {}
 
   Work exchange(std::size_t i) override {
     CallOptions call;
     call.algorithm = is_ordered_ ? kInRankOrder : kTree;
-    return context_.communicator.reduce_async(part(context_.parameters.gradients(), i), kRoot,
-                                              ReduceOp::kSum, call);
+    return context_.communicator.reduce_async(
+        update_.encode(part(context_.parameters.gradients(), i)), kRoot, ReduceOp::kSum, call);
   }
+
+  // On every rank, so that the gaps between parameters are zero again.
+  void receive(std::size_t i) override { update_.decode(part(context_.parameters.gradients(), i)); }
+
+  // Rank 0 alone has the sums.
+  bool prepare_update() override {
+    const std::span<float> sums = context_.parameters.gradients();
+    return update_.prepare({&sums, is_root() ? 1U : 0U}, [this](double squares) {
+      context_.communicator.broadcast(std::span<double>(&squares, 1), kRoot);
+      return squares;
+    });
+  }
+
+  GradientUpdate* gradient_update() override { return &update_; }
 
   void apply(std::size_t i) override {
     if (!is_root()) return;
@@ -46,8 +61,10 @@ class DataParallel final : public Strategy {
     const std::size_t from_parent = is_root() ? 0 : count;
     std::size_t up = binomial_tree_reduce_sent(rank, kRoot, count), down = to_children;
     if (is_ordered_) up = down = ordered_chain_reduce_sent(rank, size, kRoot, count);
-    return {static_cast<double>((up + to_children) * sizeof(float)),
-            static_cast<double>((down + from_parent) * sizeof(float))};
+    const std::size_t bytes = update_.element_bytes();
+    const std::size_t sent = up * bytes + to_children * sizeof(float);
+    const std::size_t received = down * bytes + from_parent * sizeof(float);
+    return {static_cast<double>(sent), static_cast<double>(received)};
   }
 
   // Of the reduction.
@@ -72,6 +89,7 @@ class DataParallel final : public Strategy {
   StrategyContext context_;
   bool is_ordered_;
   std::unique_ptr<Optimizer> optimizer_;  // rank 0's
+  GradientUpdate update_;
 };
 
 }  // namespace

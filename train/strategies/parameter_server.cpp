@@ -46,7 +46,7 @@ std::span<float> part(std::span<float> arena, tensor::Range range) {
 class ParameterServer final : public Strategy {
  public:
   ParameterServer(const Arm& arm, StrategyContext context)
-      : arm_(arm), context_(std::move(context)) {
+      : arm_(arm), context_(std::move(context)), update_(context_.gradients) {
     const int size = context_.communicator.size();
     if (size != context_.workers + arm.servers) {
       throw std::invalid_argument(fmt::format(
@@ -67,19 +67,32 @@ class ParameterServer final : public Strategy {
 
   Work exchange(std::size_t i) override {
     const tensor::Range bucket = context_.buckets[i].range;
-    float* gradients =
-        context_.is_worker() ? part(context_.parameters.gradients(), bucket).data() : nullptr;
+    Buffer gradients{nullptr, static_cast<std::size_t>(bucket.count), update_.type()};
+    if (context_.is_worker())
+      gradients = update_.encode(part(context_.parameters.gradients(), bucket));
     ServerUpdate update;
     if (arm_.update_at == UpdateAt::server && is_server()) {
       update = [this, i](std::size_t first, std::span<std::byte> sums) {
         update_piece(i, static_cast<std::int64_t>(first), sums);
       };
     }
-    return context_.communicator.push_pull_async(
-        {gradients, static_cast<std::size_t>(bucket.count), ElementType::kFloat32},
-        {gradients, static_cast<std::size_t>(bucket.count), ElementType::kFloat32}, ReduceOp::kSum,
-        plan_, update);
+    return context_.communicator.push_pull_async({gradients.data, gradients.count, gradients.type},
+                                                 gradients, ReduceOp::kSum, plan_, update);
   }
+
+  void receive(std::size_t i) override {
+    if (context_.is_worker())
+      update_.decode(part(context_.parameters.gradients(), context_.buckets[i].range));
+  }
+
+  // Every worker has the same sums. Servers do not update.
+  bool prepare_update() override {
+    if (!context_.is_worker()) return true;
+    const std::span<float> sums = context_.parameters.gradients();
+    return update_.prepare({&sums, 1}, [](double squares) { return squares; });
+  }
+
+  GradientUpdate* gradient_update() override { return &update_; }
 
   void apply(std::size_t i) override {
     if (!context_.is_worker()) return;
@@ -99,7 +112,7 @@ class ParameterServer final : public Strategy {
     const auto workers = static_cast<std::size_t>(context_.workers);
     const std::size_t moved =
         context_.is_worker() ? all - served + (workers - 1) * served : workers * served;
-    const double bytes = static_cast<double>(moved) * sizeof(float);
+    const double bytes = static_cast<double>(moved * update_.element_bytes());
     return {bytes, bytes};
   }
 
@@ -146,6 +159,7 @@ class ParameterServer final : public Strategy {
   Arm arm_;
   StrategyContext context_;
   ServerPlan plan_;
+  GradientUpdate update_;
   // Workers: one over the arena; servers that update: one per bucket.
   std::vector<std::unique_ptr<Optimizer>> optimizers_;
   std::vector<float> copy_;  // of the piece in work

@@ -9,6 +9,7 @@
 #include "train/strategies/all_reduce.h"
 #include "train/strategies/data_parallel.h"
 #include "train/strategies/parameter_server.h"
+#include "train/strategies/sharded.h"
 
 namespace kolo::train {
 namespace {
@@ -17,13 +18,15 @@ struct Row {
   std::string_view name;
   std::unique_ptr<Strategy> (*make)(const Arm& arm, StrategyContext context);
 };
-constexpr std::array<Row, 7> kTable{{
+constexpr std::array<Row, 9> kTable{{
     {"ring", make_all_reduce},
     {"tree", make_all_reduce},
     {"hierarchical", make_all_reduce},
     {"auto", make_all_reduce},
+    {"sharded", make_sharded},
     {"ps", make_parameter_server},
     {"local-sgd", make_all_reduce},
+    {"pipeline", make_all_reduce},
     {"dataparallel", make_data_parallel},
 }};
 
@@ -35,7 +38,11 @@ Work Strategy::exchange_buffer(std::span<float>) {
 
 std::unique_ptr<Strategy> make_strategy(const Arm& arm, StrategyContext context) {
   for (const Row& row : kTable) {
-    if (row.name == arm.strategy) return row.make(arm, std::move(context));
+    if (row.name != arm.strategy) continue;
+    const bool has_hook = row.make == make_all_reduce && arm.local_steps == 0;
+    if (context.hook && (!has_hook || arm.sync == Sync::fusion))
+      throw std::invalid_argument(fmt::format("the arm '{}' does not use a hook", arm.name()));
+    return row.make(arm, std::move(context));
   }
   throw std::invalid_argument(fmt::format("unknown strategy '{}'", arm.strategy));
 }
@@ -45,6 +52,14 @@ std::string formula_of(const Arm& arm, bool is_in_rank_order) {
     return "rank 0 sends the parameters up to ceil(log2 n) times, along a binomial tree, and each "
            "other worker its share of the batch; each of n workers sends and receives the "
            "gradients once, in a chain";
+  if (arm.stages > 0)
+    return "each stage sends its output to the next stage, and the gradient of its input to the "
+           "stage before, for all samples of its replica; with r replicas it also sends and "
+           "receives 2 "
+           "(r - 1) / r of its gradients";
+  if (arm.strategy == "sharded")
+    return "each of n workers sends and receives (n - 1) / n of the gradients, and as much of the "
+           "new parameters";
   if (is_in_rank_order && arm.placement == ServerPlacement::none && arm.local_steps == 0)
     return "each of n workers sends and receives 2 (n - 1) / n of the gradients, by two_shot, "
            "which "

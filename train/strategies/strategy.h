@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,8 +16,15 @@
 #include "train/loop/buckets.h"
 #include "train/optimizers/optimizer.h"
 #include "train/strategies/arm.h"
+#include "train/strategies/gradient_update.h"
 
 namespace kolo::train {
+
+// A program's own exchange of a bucket: starts to sum `gradients` (float32, d loss / d parameter)
+// over the workers, in place. Called in the same order on every
+// worker. `gradients` is valid until the work is done.
+using ExchangeHook =
+    std::function<Work(Communicator& communicator, std::size_t bucket, std::span<float> gradients)>;
 
 // The data of one rank in a run. Everything is borrowed and must outlive the strategy.
 struct StrategyContext {
@@ -26,6 +34,10 @@ struct StrategyContext {
   OptimizerSettings optimizer;
   std::vector<Bucket> buckets;
   bool is_invariant = false;  // sums are in the order of ranks (Reproducibility::kInvariant)
+  GradientOptions gradients = {};
+  ExchangeHook hook = {};  // of all-reduce, except local-sgd and sync=fusion; empty: the arm's own
+  // Pipelines: the ranks of this replica, each with the gradients of its stage; else null.
+  Communicator* stages = nullptr;
 
   bool is_worker() const { return communicator.rank() < workers; }
   std::unique_ptr<Optimizer> make_optimizer(std::int64_t offset, std::int64_t count) const {
@@ -41,7 +53,18 @@ struct StrategyContext {
 struct Traffic {
   double sent = 0;
   double received = 0;
+  Traffic& operator+=(const Traffic& other) {
+    sent += other.sent;
+    received += other.received;
+    return *this;
+  }
 };
+// What the transport counted between two statistics of a communicator.
+inline Traffic moved_between(const CommunicatorStatistics& before,
+                             const CommunicatorStatistics& after) {
+  return {static_cast<double>(after.payload_bytes_sent - before.payload_bytes_sent),
+          static_cast<double>(after.payload_bytes_received - before.payload_bytes_received)};
+}
 
 // One object per rank. One thread at a time calls it; callbacks that it passes to the communicator
 // may run on the progress thread.
@@ -59,15 +82,27 @@ class Strategy {
   virtual Work exchange(std::size_t i) = 0;
 
   // Sums `gradients`, which are no part of the arena, over the workers, in place. Throws
-  // std::logic_error if the strategy has servers.
+  // std::logic_error if the strategy has servers. The sums are ready after receive_buffer().
   virtual Work exchange_buffer(std::span<float> gradients);
+  virtual void receive_buffer(std::span<float>) {}
 
-  // Called when the exchange of bucket `i` is done: updates this worker's parameters. Does nothing
-  // on servers.
+  // Called when the exchange of bucket `i` is done, before apply().
+  virtual void receive(std::size_t) {}
+
+  // Called after receive() of all buckets if GradientUpdate::needs_all_sums(). Collective. False:
+  // the updates of this iteration are skipped.
+  virtual bool prepare_update() { return true; }
+
+  // Updates this worker's parameters of bucket `i`. Does nothing on servers.
   virtual void apply(std::size_t i) = 0;
+
+  // Called after the last apply() of an iteration: returns when all parameters are up to date.
+  virtual void end_iteration() {}
 
   // The bytes of one exchange of `elements` gradients, by the strategy's textbook formula.
   virtual Traffic traffic(std::int64_t elements) const = 0;
+  // Of it, the bytes that are not sent if the update is skipped.
+  virtual Traffic traffic_of_update(std::int64_t) const { return {}; }
 
   // Messages in sequence in one exchange of `elements` gradients: each costs one latency of the
   // network. A push and a pull.
@@ -75,6 +110,13 @@ class Strategy {
 
   // The optimizers of this rank, for checkpoints; none on ranks that apply no updates.
   virtual std::vector<Optimizer*> optimizers() { return {}; }
+
+  // Gradients of this worker that wait to be sent, laid out as the arena; empty: it sends all. For
+  // checkpoints.
+  virtual std::span<float> unsent() { return {}; }
+
+  // Null: gradients are exchanged as they are, and applied bucket by bucket.
+  virtual GradientUpdate* gradient_update() { return nullptr; }
 
  protected:
   UpdateStep step_;

@@ -181,8 +181,8 @@ void write_seed(const Options& options, std::uint64_t seed, const fs::path& fold
   fs::create_directories(folder);
   write_data(setup, (folder / "data.safetensors").string());
   std::ofstream(folder / "setup.json") << setup_json(setup);
-  write_checkpoint((folder / "weights.safetensors").string(), {}, 0, setup.network().parameters(),
-                   {});
+  write_checkpoint((folder / "weights.safetensors").string(), {}, 0,
+                   tensors_of(setup.network().parameters(), {}));
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }

@@ -359,14 +359,19 @@ class Rank:
         steps, parts = self.steps[-counted:], self.parts[-counted:]
         forward = sorted(row[PARTS.index("forward")] for row in parts)
         middle = counted // 2
-        record = dict.fromkeys(("exposed_in_backward", "in_flight", "bytes_sent", "bytes_received", "formula_sent",
+        record = dict.fromkeys(("exposed_in_backward", "in_flight", "waiting_for_stages", "bytes_sent", "bytes_received", "formula_sent",
                                 "formula_received", "first_full", "hops", "last_bytes", "last_hops"), 0.0)
         record.update(
             rank=self.rank, is_worker=self.is_worker, images_per_second=sum(self.samples[-counted:]) / sum(steps),
             step_seconds=sum(steps) / counted, parts=[sum(column) / counted for column in zip(*parts)],
             forward_median=forward[middle] if counted % 2 else (forward[middle - 1] + forward[middle]) / 2,
-            busy_cores=self.cpu / self.training, peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+            optimizer_mib=self.optimizer_mib(), busy_cores=self.cpu / self.training, peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         return record
+
+    def optimizer_mib(self):
+        states = self.exchange.optimizer.state.values()
+        tensors = [one for state in states for one in state.values() if self.torch.is_tensor(one)]
+        return sum(one.numel() * one.element_size() for one in tensors) / 2**20
 
     def finish(self, seconds):
         ranks = [None] * self.size
@@ -377,8 +382,10 @@ class Rank:
             "terms": setup["terms"], "transport": BACKENDS[self.arm], "workers": setup["workers"],
             "servers": self.size - setup["workers"], "classes": setup["classes"], "allowed_byte_difference": 0.0,
             "counted_iterations": max(min(len(self.steps), 1), len(self.steps) - setup["skip_steps"]), "epochs": self.epochs,
-            "ranks": ranks, "step_seconds": self.steps, "step_losses": self.global_losses, "layers": [], "staleness": [],
-            "gradients_applied": 0.0, "gradients_dropped": 0.0, "final_hash": "", "replica_checks": self.checks,
+            "ranks": ranks, "step_seconds": self.steps, "step_losses": self.global_losses, "layers": [],
+            "timeline": [], "staleness": [],
+            "stages": 0, "micro_batches": 1, "gradients_applied": 0.0, "gradients_dropped": 0.0, "updates_clipped": 0.0, "updates_skipped": 0.0,
+            "final_hash": "", "replica_checks": self.checks,
             "training_seconds": self.training, "evaluation_seconds": self.evaluation, "checking_seconds": self.checking,
             "total_seconds": seconds, "predicted_step_seconds": -1.0, "predicted_exposed": -1.0})
 

@@ -22,11 +22,15 @@ auto key(const Conv2dShape& c) {
 }
 using Key = decltype(key(Conv2dShape{}));
 
-ConvolutionDescription describe(const Conv2dShape& c) {
-  constexpr auto kFloat = memory::data_type::f32;
-  return {{{c.batch, c.in, c.in_h, c.in_w}, kFloat, memory::format_tag::nhwc},
-          {{c.out, c.in, c.kernel, c.kernel}, kFloat, memory::format_tag::any},
-          {{c.batch, c.out, c.out_h(), c.out_w()}, kFloat, memory::format_tag::nhwc},
+// The types of the input, the weights and the output in memory. A result is in float32.
+struct Types {
+  memory::data_type x, weight, y;
+};
+
+ConvolutionDescription describe(const Conv2dShape& c, Types types) {
+  return {{{c.batch, c.in, c.in_h, c.in_w}, types.x, memory::format_tag::nhwc},
+          {{c.out, c.in, c.kernel, c.kernel}, types.weight, memory::format_tag::any},
+          {{c.batch, c.out, c.out_h(), c.out_w()}, types.y, memory::format_tag::nhwc},
           {c.stride, c.stride},
           {c.padding, c.padding}};
 }
@@ -59,24 +63,29 @@ class Scratch {
 struct Pass {
   dnnl::primitive kernel;
   dnnl::reorder reorder;
-  memory::desc weight, scratchpad;
+  memory::desc x, y, weight, scratchpad;
 };
 
 struct Primitives {
-  memory::desc x, y, plain;
+  memory::desc plain;
   Pass forward, backward_data, backward_weight;
 };
 
 }  // namespace
 
 struct Convolutions::State {
+  explicit State(Precision precision)
+      : operand(precision == Precision::float32 ? memory::data_type::f32
+                                                : memory::data_type::bf16) {}
+
+  const memory::data_type operand;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   std::map<Key, Primitives> known;
   Scratch weight, scratchpad;
 
-  memory view(const memory::desc& description, const float* data) {
-    return {description, engine, const_cast<float*>(data)};
+  memory view(const memory::desc& description, const void* data) {
+    return {description, engine, const_cast<void*>(data)};
   }
 
   dnnl::reorder reorder(const memory::desc& from, const memory::desc& to) {
@@ -84,23 +93,24 @@ struct Convolutions::State {
   }
 
   Primitives make(const Conv2dShape& shape) {
-    const ConvolutionDescription d = describe(shape);
+    constexpr auto kFloat = memory::data_type::f32;
+    const ConvolutionDescription d = describe(shape, {operand, operand, kFloat});
+    const ConvolutionDescription to_x = describe(shape, {kFloat, operand, operand});
+    const ConvolutionDescription to_weight = describe(shape, {operand, kFloat, operand});
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto forward = forward_description(engine, d, attr);
-    const auto data = backward_data_description(engine, d, attr, forward);
-    const auto weights = backward_weights_description(engine, d, attr, forward);
+    const auto data = backward_data_description(engine, to_x, attr, forward);
+    const auto weights = backward_weights_description(engine, to_weight, attr, forward);
     const memory::desc plain = plain_weight(shape);
     return {
-        d.x,
-        d.y,
         plain,
-        {dnnl::convolution_forward(forward), reorder(plain, forward.weights_desc()),
+        {dnnl::convolution_forward(forward), reorder(plain, forward.weights_desc()), d.x, d.y,
          forward.weights_desc(), forward.scratchpad_desc()},
-        {dnnl::convolution_backward_data(data), reorder(plain, data.weights_desc()),
+        {dnnl::convolution_backward_data(data), reorder(plain, data.weights_desc()), to_x.x, to_x.y,
          data.weights_desc(), data.scratchpad_desc()},
         {dnnl::convolution_backward_weights(weights), reorder(weights.diff_weights_desc(), plain),
-         weights.diff_weights_desc(), weights.scratchpad_desc()}};
+         to_weight.x, to_weight.y, weights.diff_weights_desc(), weights.scratchpad_desc()}};
   }
 
   const Primitives& find(const Conv2dShape& shape) {
@@ -122,34 +132,33 @@ struct Convolutions::State {
   }
 };
 
-Convolutions::Convolutions() : state_(std::make_unique<State>()) {}
+Convolutions::Convolutions(Precision precision) : state_(std::make_unique<State>(precision)) {}
 Convolutions::~Convolutions() = default;
 
-void Convolutions::forward(const Conv2dShape& shape, const float* x, const float* weight,
-                           float* y) {
+void Convolutions::forward(const Conv2dShape& shape, const void* x, const float* weight, float* y) {
   State& s = *state_;
   const Primitives& p = s.find(shape);
-  s.run(p.forward, {{DNNL_ARG_SRC, s.view(p.x, x)},
+  s.run(p.forward, {{DNNL_ARG_SRC, s.view(p.forward.x, x)},
                     {DNNL_ARG_WEIGHTS, s.reordered(p.forward, p.plain, weight)},
-                    {DNNL_ARG_DST, s.view(p.y, y)}});
+                    {DNNL_ARG_DST, s.view(p.forward.y, y)}});
 }
 
-void Convolutions::backward_data(const Conv2dShape& shape, const float* weight, const float* dy,
+void Convolutions::backward_data(const Conv2dShape& shape, const float* weight, const void* dy,
                                  float* dx) {
   State& s = *state_;
   const Primitives& p = s.find(shape);
-  s.run(p.backward_data, {{DNNL_ARG_DIFF_DST, s.view(p.y, dy)},
+  s.run(p.backward_data, {{DNNL_ARG_DIFF_DST, s.view(p.backward_data.y, dy)},
                           {DNNL_ARG_WEIGHTS, s.reordered(p.backward_data, p.plain, weight)},
-                          {DNNL_ARG_DIFF_SRC, s.view(p.x, dx)}});
+                          {DNNL_ARG_DIFF_SRC, s.view(p.backward_data.x, dx)}});
 }
 
-void Convolutions::backward_weight(const Conv2dShape& shape, const float* x, const float* dy,
+void Convolutions::backward_weight(const Conv2dShape& shape, const void* x, const void* dy,
                                    float* weight_gradient) {
   State& s = *state_;
   const Primitives& p = s.find(shape);
   const memory blocked = s.weight.shaped(p.backward_weight.weight, s.engine);
-  s.run(p.backward_weight, {{DNNL_ARG_SRC, s.view(p.x, x)},
-                            {DNNL_ARG_DIFF_DST, s.view(p.y, dy)},
+  s.run(p.backward_weight, {{DNNL_ARG_SRC, s.view(p.backward_weight.x, x)},
+                            {DNNL_ARG_DIFF_DST, s.view(p.backward_weight.y, dy)},
                             {DNNL_ARG_DIFF_WEIGHTS, blocked}});
   p.backward_weight.reorder.execute(
       s.stream, {{DNNL_ARG_FROM, blocked}, {DNNL_ARG_TO, s.view(p.plain, weight_gradient)}});

@@ -13,12 +13,13 @@ namespace kolo::tensor::onednn {
 // The primitives of one network. The number of threads is fixed at the first use of a shape.
 class Convolutions {
  public:
-  Convolutions();
+  explicit Convolutions(Precision precision);
   ~Convolutions();
 
-  void forward(const Conv2dShape& shape, const float* x, const float* weight, float* y);
-  void backward_data(const Conv2dShape& shape, const float* weight, const float* dy, float* dx);
-  void backward_weight(const Conv2dShape& shape, const float* x, const float* dy,
+  // x and dy are of the precision.
+  void forward(const Conv2dShape& shape, const void* x, const float* weight, float* y);
+  void backward_data(const Conv2dShape& shape, const float* weight, const void* dy, float* dx);
+  void backward_weight(const Conv2dShape& shape, const void* x, const void* dy,
                        float* weight_gradient);
 
  private:

@@ -66,6 +66,8 @@ struct Loops {
   // dx += dy where winner == tap.
   void (*max_gradient)(std::int64_t count, const float* dy, const std::uint8_t* winner,
                        std::uint8_t tap, float* dx);
+  // y = x as bfloat16: the upper half of a float, rounded to nearest, ties to even.
+  void (*narrow)(std::int64_t count, const float* x, std::uint16_t* y);
 };
 
 const Loops& baseline_loops();

@@ -3,17 +3,19 @@
 // Fast CPU backend: oneDNN's matrix multiplication and convolution, and our own loops for the rest.
 // prefers_taps (taps.h) chooses the method of a convolution.
 
+#include <array>
 #include <vector>
 
 #include "tensor/kernels/kernels.h"
 #include "tensor/kernels/onednn/convolution.h"
+#include "tensor/kernels/onednn/gemm.h"
 #include "tensor/kernels/onednn/loops.h"
 
 namespace kolo::tensor::onednn {
 
 class Onednn : public Backend {
  public:
-  explicit Onednn(int threads);
+  Onednn(int threads, Precision precision);
   std::string_view name() const override { return "onednn"; }
   int threads() const override { return threads_; }
   void enter() override;
@@ -50,13 +52,19 @@ class Onednn : public Backend {
  private:
   // At least `count` floats, contents undefined, valid until the next call.
   float* scratch(std::int64_t count);
+  // The values as convolutions and multiplications take them: the same memory, or rounded to
+  // bfloat16 in memory of the backend, one for each `place`, 0 or 1, valid until its next use.
+  const void* operand(std::int64_t count, const float* values, int place);
   // Computes y for all rows of x. Keeps the scales per channel in scratch memory.
   void normalize(const Tensor& x, const BatchNormForward& how, const Tensor& y);
 
   int threads_;
   const Loops& loops_;
+  const Precision precision_;
   Convolutions convolutions_;
+  Multiplications multiplications_;
   std::vector<float> scratch_;
+  std::array<std::vector<std::uint16_t>, 2> narrow_;
 };
 
 }  // namespace kolo::tensor::onednn

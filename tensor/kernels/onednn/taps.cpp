@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "tensor/kernels/onednn/gemm.h"
-
 namespace kolo::tensor::onednn {
 
 namespace {
@@ -66,25 +64,27 @@ bool prefers_taps(const Conv2dShape& c) {
   return is_plain(c) || pixels <= 4 || ((c.kernel == 1 || c.stride > 1) && pixels <= 16);
 }
 
-void taps_forward(const Conv2dShape& c, const float* x, const float* weight, float* y) {
+void taps_forward(const Conv2dShape& c, Multiplications& by, const void* x, const void* weight,
+                  float* y) {
   if (!is_plain(c)) std::fill_n(y, c.batch * c.out_h() * c.out_w() * c.out, 0.0F);
   for (const Run& run : tap_runs(c)) {
-    multiply(run.rows, c.out, c.in, {x + run.in_begin * c.in, run.in_step * c.in},
-             {weight + run.tap * c.in * c.out, c.out}, !is_plain(c), y + run.out_begin * c.out,
-             run.out_step * c.out);
+    by.multiply(run.rows, c.out, c.in, by.at(x, run.in_begin * c.in, run.in_step * c.in),
+                by.at(weight, run.tap * c.in * c.out, c.out), !is_plain(c),
+                y + run.out_begin * c.out, run.out_step * c.out);
   }
 }
 
-void taps_backward_data(const Conv2dShape& c, const float* weight, const float* dy, float* dx) {
+void taps_backward_data(const Conv2dShape& c, Multiplications& by, const void* weight,
+                        const void* dy, float* dx) {
   if (!is_plain(c)) std::fill_n(dx, c.batch * c.in_h * c.in_w * c.in, 0.0F);
   for (const Run& run : tap_runs(c)) {
-    multiply(run.rows, c.in, c.out, {dy + run.out_begin * c.out, run.out_step * c.out},
-             {weight + run.tap * c.in * c.out, c.out, true}, !is_plain(c), dx + run.in_begin * c.in,
-             run.in_step * c.in);
+    by.multiply(run.rows, c.in, c.out, by.at(dy, run.out_begin * c.out, run.out_step * c.out),
+                by.at(weight, run.tap * c.in * c.out, c.out, true), !is_plain(c),
+                dx + run.in_begin * c.in, run.in_step * c.in);
   }
 }
 
-void taps_backward_weight(const Conv2dShape& c, const float* x, const float* dy,
+void taps_backward_weight(const Conv2dShape& c, Multiplications& by, const void* x, const void* dy,
                           float* weight_gradient) {
   const std::vector<Run> runs = tap_runs(c);
   auto run = runs.begin();
@@ -92,8 +92,8 @@ void taps_backward_weight(const Conv2dShape& c, const float* x, const float* dy,
     float* const to = weight_gradient + tap * c.in * c.out;
     bool accumulates = false;
     for (; run != runs.end() && run->tap == tap; ++run) {
-      multiply(c.in, c.out, run->rows, {x + run->in_begin * c.in, run->in_step * c.in, true},
-               {dy + run->out_begin * c.out, run->out_step * c.out}, accumulates, to, c.out);
+      by.multiply(c.in, c.out, run->rows, by.at(x, run->in_begin * c.in, run->in_step * c.in, true),
+                  by.at(dy, run->out_begin * c.out, run->out_step * c.out), accumulates, to, c.out);
       accumulates = true;
     }
     if (!accumulates)

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tensor/kernels/kernels.h"
+#include "tensor/kernels/onednn/gemm.h"
 
 namespace kolo::tensor::onednn {
 
@@ -29,9 +30,12 @@ std::vector<Run> tap_runs(const Conv2dShape& shape);
 // True if this method is faster than the direct convolution.
 bool prefers_taps(const Conv2dShape& shape);
 
-void taps_forward(const Conv2dShape& shape, const float* x, const float* weight, float* y);
-void taps_backward_data(const Conv2dShape& shape, const float* weight, const float* dy, float* dx);
-void taps_backward_weight(const Conv2dShape& shape, const float* x, const float* dy,
-                          float* weight_gradient);
+// x, weight and dy are of the precision of `by`.
+void taps_forward(const Conv2dShape& shape, Multiplications& by, const void* x, const void* weight,
+                  float* y);
+void taps_backward_data(const Conv2dShape& shape, Multiplications& by, const void* weight,
+                        const void* dy, float* dx);
+void taps_backward_weight(const Conv2dShape& shape, Multiplications& by, const void* x,
+                          const void* dy, float* weight_gradient);
 
 }  // namespace kolo::tensor::onednn

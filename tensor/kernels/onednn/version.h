@@ -14,7 +14,25 @@ struct ConvolutionDescription {
   dnnl::memory::dims strides, padding;
 };
 
+// A sum: c = a b, or c += a b.
+inline dnnl::primitive_attr sum_attributes(bool accumulates) {
+  dnnl::primitive_attr attributes;
+  if (!accumulates) return attributes;
+  dnnl::post_ops after;
+  after.append_sum(1.0F);
+  attributes.set_post_ops(after);
+  return attributes;
+}
+
 #if DNNL_VERSION_MAJOR < 3
+
+inline dnnl::matmul::primitive_desc matmul_description(const dnnl::engine& engine,
+                                                       const dnnl::memory::desc& a,
+                                                       const dnnl::memory::desc& b,
+                                                       const dnnl::memory::desc& c,
+                                                       bool accumulates) {
+  return {{a, b, c}, sum_attributes(accumulates), engine};
+}
 
 inline dnnl::convolution_forward::primitive_desc forward_description(
     const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr) {
@@ -45,6 +63,14 @@ inline dnnl::convolution_backward_weights::primitive_desc backward_weights_descr
 }
 
 #else
+
+inline dnnl::matmul::primitive_desc matmul_description(const dnnl::engine& engine,
+                                                       const dnnl::memory::desc& a,
+                                                       const dnnl::memory::desc& b,
+                                                       const dnnl::memory::desc& c,
+                                                       bool accumulates) {
+  return {engine, a, b, c, sum_attributes(accumulates)};
+}
 
 inline dnnl::convolution_forward::primitive_desc forward_description(
     const dnnl::engine& engine, const ConvolutionDescription& d, const dnnl::primitive_attr& attr) {

@@ -34,6 +34,8 @@ void for_each_tap(const Conv2dShape& c, Visit visit) {
 
 void Reference::conv2d_forward(const Conv2dShape& c, const Tensor& x, const float* weight,
                                const float* bias, const Tensor& y) {
+  const Operand in(precision_, x.data(), x.count());
+  const Operand weights(precision_, weight, c.kernel * c.kernel * c.in * c.out);
   float* const out = y.data();
   for (std::int64_t pixel = 0; pixel < y.count() / c.out; ++pixel) {
     for (std::int64_t o = 0; o < c.out; ++o) {
@@ -43,8 +45,8 @@ void Reference::conv2d_forward(const Conv2dShape& c, const Tensor& x, const floa
   for_each_tap(c, [&](std::int64_t out_pixel, std::int64_t in_pixel, std::int64_t tap) {
     float* const to = out + out_pixel * c.out;
     for (std::int64_t i = 0; i < c.in; ++i) {
-      const float value = x.data()[in_pixel * c.in + i];
-      const float* const row = weight + (tap * c.in + i) * c.out;
+      const float value = in.data()[in_pixel * c.in + i];
+      const float* const row = weights.data() + (tap * c.in + i) * c.out;
       for (std::int64_t o = 0; o < c.out; ++o) to[o] += value * row[o];
     }
   });
@@ -52,11 +54,13 @@ void Reference::conv2d_forward(const Conv2dShape& c, const Tensor& x, const floa
 
 void Reference::conv2d_backward_data(const Conv2dShape& c, const float* weight, const Tensor& dy,
                                      const Tensor& dx) {
+  const Operand out(precision_, dy.data(), dy.count());
+  const Operand weights(precision_, weight, c.kernel * c.kernel * c.in * c.out);
   std::fill_n(dx.data(), dx.count(), 0.0F);
   for_each_tap(c, [&](std::int64_t out_pixel, std::int64_t in_pixel, std::int64_t tap) {
-    const float* const from = dy.data() + out_pixel * c.out;
+    const float* const from = out.data() + out_pixel * c.out;
     for (std::int64_t i = 0; i < c.in; ++i) {
-      const float* const row = weight + (tap * c.in + i) * c.out;
+      const float* const row = weights.data() + (tap * c.in + i) * c.out;
       float sum = 0;
       for (std::int64_t o = 0; o < c.out; ++o) sum += from[o] * row[o];
       dx.data()[in_pixel * c.in + i] += sum;
@@ -66,11 +70,13 @@ void Reference::conv2d_backward_data(const Conv2dShape& c, const float* weight, 
 
 void Reference::conv2d_backward_weight(const Conv2dShape& c, const Tensor& x, const Tensor& dy,
                                        float* weight_gradient, float* bias_gradient) {
+  const Operand in(precision_, x.data(), x.count());
+  const Operand out(precision_, dy.data(), dy.count());
   std::fill_n(weight_gradient, c.kernel * c.kernel * c.in * c.out, 0.0F);
   for_each_tap(c, [&](std::int64_t out_pixel, std::int64_t in_pixel, std::int64_t tap) {
-    const float* const from = dy.data() + out_pixel * c.out;
+    const float* const from = out.data() + out_pixel * c.out;
     for (std::int64_t i = 0; i < c.in; ++i) {
-      const float value = x.data()[in_pixel * c.in + i];
+      const float value = in.data()[in_pixel * c.in + i];
       float* const row = weight_gradient + (tap * c.in + i) * c.out;
       for (std::int64_t o = 0; o < c.out; ++o) row[o] += value * from[o];
     }

@@ -5,12 +5,26 @@
 //
 // Convolution weights are stored as [h][w][I][O], so the innermost loops access consecutive memory.
 
+#include <vector>
+
 #include "tensor/kernels/kernels.h"
 
 namespace kolo::tensor {
 
+// The values that a convolution or a linear layer multiplies: as they are, or rounded to bfloat16.
+class Operand {
+ public:
+  Operand(Precision precision, const float* values, std::int64_t count);
+  const float* data() const { return rounded_.empty() ? values_ : rounded_.data(); }
+
+ private:
+  const float* values_;
+  std::vector<float> rounded_;
+};
+
 class Reference : public Backend {
  public:
+  explicit Reference(Precision precision) : precision_(precision) {}
   std::string_view name() const override { return "reference"; }
   int threads() const override { return 1; }
 
@@ -42,6 +56,9 @@ class Reference : public Backend {
                       const Tensor& y) override;
   void linear_backward(const Tensor& x, const float* weight, const Tensor& dy,
                        float* weight_gradient, float* bias_gradient, const Tensor& dx) override;
+
+ private:
+  Precision precision_;
 };
 
 }  // namespace kolo::tensor

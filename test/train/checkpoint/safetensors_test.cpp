@@ -6,9 +6,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "test/support/catch.h"
 #include "test/train/program/small_run.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/checkpoint/gradient_state.h"
 
 namespace {
 
@@ -109,6 +115,51 @@ TEST_CASE("halves, bfloats and doubles are read as floats, and whole numbers are
   file.read(*file.find("d"), one);
   CHECK(one[0] == -0.25F);
   CHECK_THROWS_WITH(file.read(*file.find("i"), one), ContainsSubstring("is I16; expected one of"));
+}
+
+// As in ResNets: "layer1.0.conv1.weight" ends with the name of the first parameter.
+TEST_CASE("states are found although the name of a parameter is the end of another") {
+  const Folder folder;
+  kolo::tensor::Parameters parameters;
+  std::vector<kolo::tensor::ParameterId> order;
+  for (const char* name : {"conv1.weight", "layer1.0.conv1.weight"})
+    order.push_back(parameters.add(name, {16}, kolo::tensor::Initial::zero));
+  parameters.lay_out(order);
+  const std::size_t elements = parameters.values().size();
+  ArenaState state;
+  for (const char* name : {"momentum", "rank1.momentum"}) state[name].resize(elements, 1.0F);
+  const std::string path = folder.text() + "/x.safetensors";
+  write_checkpoint(path, {}, 1, tensors_of(parameters, state));
+  SafetensorsFile file(path);
+  const std::vector<std::string> names = states_in(file, parameters);
+  CHECK(std::set(names.begin(), names.end()) ==
+        std::set<std::string>{"momentum", "rank1.momentum"});
+  CHECK(read_state(reader_of(file), names, parameters) == state);
+  std::vector<TensorSource> tensors = tensors_of(parameters, state);
+  std::erase_if(tensors, [](const TensorSource& one) {
+    return one.name == "optimizer.rank1.momentum.conv1.weight";
+  });
+  write_checkpoint(path, {}, 1, tensors);
+  CHECK_THROWS_WITH(states_in(SafetensorsFile(path), parameters),
+                    ContainsSubstring("x.safetensors: it has no tensor "
+                                      "'optimizer.rank1.momentum.conv1.weight', so it is "
+                                      "incomplete"));
+}
+
+TEST_CASE("unsent gradients of all workers that saved them must be in the file") {
+  const Folder folder;
+  const std::string path = folder.text() + "/x.safetensors";
+  const std::vector<std::string> states{"momentum", "rank1.unsent", "unsent"};
+  write_checkpoint(path, {{"unsent_workers", "2"}}, 1, {});
+  const SafetensorsFile file(path);
+  CHECK_NOTHROW(require_all_unsent(file, states));
+  CHECK_THROWS_WITH(require_all_unsent(file, std::span(states).last(1)),
+                    ContainsSubstring("unsent gradients of 2 workers, and has those of 1"));
+  CHECK_THROWS_WITH(require_all_unsent(file, std::span(states).first(2)),
+                    ContainsSubstring("and has those of 0"));
+  write_checkpoint(path, {{"unsent_workers", "1.5"}}, 1, {});
+  CHECK_THROWS_WITH(require_all_unsent(SafetensorsFile(path), states),
+                    ContainsSubstring("'unsent_workers' in the metadata is '1.5'"));
 }
 
 TEST_CASE("a damaged or hostile file is refused with one line") {

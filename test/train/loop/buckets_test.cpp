@@ -41,7 +41,7 @@ TEST_CASE("buckets cover the arena and keep parameters whole and in order") {
 }
 
 TEST_CASE(
-    "a bucket ends with the parameter that brings it to its size; the first has its own size") {
+    "a bucket ends with the parameter that brings it to its size, and the first has its own size") {
   std::int64_t elements = 0;
   const auto ranges = lay_out({256, 256, 256, 256, 256}, elements);  // 1 KiB each
   const auto buckets = plan_buckets(ranges, elements, {1, 2048});

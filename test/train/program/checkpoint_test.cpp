@@ -9,6 +9,7 @@
 #include <string>
 
 #include "test/support/catch.h"
+#include "test/support/sanitizers.h"
 #include "test/train/program/program.h"
 #include "test/train/program/small_run.h"
 
@@ -50,31 +51,63 @@ void check_refused(const Folder& folder, const Words& words, const std::string& 
 }  // namespace
 
 TEST_CASE("a resumed run ends with the bits of an uninterrupted one") {
-  const Words how = GENERATE(Words{"--strategies=ring"}, Words{"--strategies=ps"},
-                             Words{"--strategies=ps:optimizer=server"},
-                             Words{"--strategies=ps:everywhere:optimizer=server", "--ranks=3"},
-                             Words{"--strategies=local-sgd:3"}, Words{"--optimizer=adamw"},
-                             Words{"--strategies=ps:ssp=0", "--optimizer=adamw"},
-                             Words{"--optimizer=lars", "--strategies=dataparallel"});
+  const Words unsent{"--compress=topk:0.5", "--strategies=pipeline:2", "--ranks=4",
+                     "--micro-batch=4", "--batch-size=8"};
+  const Words skips{"--compress=float16", "--optimizer=adamw",  // two updates, in the first epoch
+                    "--train-size=8", "--batch-size=1"};
+  const Words servers{"--strategies=ps:everywhere:optimizer=server", "--ranks=3"};
+  const Words apart{"--strategies=local-sgd:3"};
+  const Words how =
+      GENERATE_COPY(from_range(all_or_few<Words>({{"--strategies=ring"},
+                                                  {"--strategies=ps"},
+                                                  {"--strategies=ps:optimizer=server"},
+                                                  servers,
+                                                  apart,
+                                                  {"--optimizer=adamw"},
+                                                  {"--strategies=sharded", "--ranks=3"},
+                                                  {"--strategies=ps:ssp=0", "--optimizer=adamw"},
+                                                  {"--optimizer=lars", "--strategies=dataparallel"},
+                                                  {"--compress=topk:0.1", "--ranks=3"},
+                                                  skips,
+                                                  unsent},
+                                                 {servers, apart, skips, unsent})));
   const Folder folder;
   Words saving = how, resuming = how;
   saving.insert(saving.end(), {"--save=saved", "--keep=9"});
-  resuming.emplace_back("--resume=saved/iteration-00000008.safetensors");
+  resuming.emplace_back("--resume=saved/iteration-00000004.safetensors");
   if (how.size() == 2 && how[1] == "--ranks=3")
-    resuming.back() = "--resume=saved/iteration-00000006.safetensors";
-  const auto whole = run_in(folder, training(saving, 4), "whole");
-  const auto resumed = run_in(folder, training(resuming, 4), "resumed");
+    resuming.back() = "--resume=saved/iteration-00000003.safetensors";
+  const auto whole = run_in(folder, training(saving, 2), "whole");
+  const auto resumed = run_in(folder, training(resuming, 2), "resumed");
   CHECK(resumed["final_hash"] == whole["final_hash"]);
-  CHECK(resumed["epochs"].size() == 2);
+  CHECK(resumed["epochs"].size() == 1);
   CHECK(resumed["epochs"].back()["test_loss"] == whole["epochs"].back()["test_loss"]);
   CHECK(resumed["epochs"].back()["iterations"] == whole["epochs"].back()["iterations"]);
+}
+
+TEST_CASE("pipelines and a ring go on from each other's checkpoints with the same bits") {
+  const Folder folder;
+  const Words ring{"--micro-batch=4", "--save=ring"};
+  const Words pipelines{"--micro-batch=4", "--strategies=pipeline:2", "--ranks=4", "--batch-size=8",
+                        "--save=pipelines"};
+  const auto whole = run_in(folder, training(ring, 2), "whole");
+  CHECK(run_in(folder, training(pipelines, 2), "pipelines")["final_hash"] == whole["final_hash"]);
+  for (Words resuming : {ring, pipelines}) {
+    const std::string other = resuming == ring ? "pipelines" : "ring";
+    resuming.back() = "--resume=" + other + "/iteration-00000004.safetensors";
+    const auto resumed = run_in(folder, training(resuming, 2), "resumed");
+    INFO("from the checkpoint of " << other);
+    CHECK(resumed["final_hash"] == whole["final_hash"]);
+    const double loss = whole["epochs"].back()["test_loss"];
+    CHECK(resumed["epochs"].back()["test_loss"].get<double>() == Approx(loss).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("a run is resumed with other ranks and another strategy, and keeps batch and seed") {
   const Folder folder;
   const Words basis{"--model=mlp", "--lr-schedule=constant"};
   Words first = basis, second = basis;
-  first.insert(first.end(), {"--save=saved", "--seed=7"});
+  first.insert(first.end(), {"--save=saved", "--seed=7", "--strategies=ps"});
   second.insert(second.end(), {"--resume=saved", "--ranks=1", "--strategies=ring"});
   Words whole = basis;
   whole.emplace_back("--seed=7");
@@ -89,12 +122,18 @@ TEST_CASE("a run is resumed with other ranks and another strategy, and keeps bat
   CHECK(resumed["epochs"].back()["test_loss"].get<double>() == Approx(loss).epsilon(1e-3));
 }
 
-TEST_CASE("the last checkpoints stay") {
+TEST_CASE("with --keep=2 the last two checkpoints stay, and a longer run warns of its schedule") {
   const Folder folder;
   run_in(folder, training({"--save=saved", "--keep=2", "--ranks=1", "--batch-size=32"}, 4), "r");
   CHECK(names_in(folder.path / "saved") == std::set<std::string>{"iteration-00000012.safetensors",
                                                                  "iteration-00000016.safetensors",
                                                                  "manifest.json"});
+  const ProgramResult longer =
+      run_program(folder.start(training({"--resume=saved", "--ranks=1", "--batch-size=32"}, 5)));
+  CHECK(longer.exit_code == 0);
+  CHECK_THAT(longer.output,
+             ContainsSubstring("the checkpoint is of a run of 16 iterations, and this "
+                               "one has 20, so its learning rates differ"));
 }
 
 TEST_CASE("a checkpoint that does not fit the run is refused") {
@@ -116,7 +155,11 @@ TEST_CASE("a checkpoint that does not fit the run is refused") {
   check({"--load=nothing"}, "--load: nothing: No such file or directory");
   check({"--load=saved/iteration-00000004.safetensors", "--model=mlp"}, "it is of another model");
   check({"--save=saved"}, "it has checkpoints of a run up to iteration 4; go on from them with");
-  check({"--save=r/report.json"}, "report.json' is not a folder");
+  check({"--save=r/report.json"}, "report.json: the folder cannot be written: Not a directory");
+  check({"--save=" + std::string(300, 'n')}, "the folder cannot be written: File name too long");
+  fs::create_symlink("nowhere", folder.path / "link");  // which must stay
+  check({"--save=link"}, "it is a link to a place that does not exist");
+  check({"--report=link"}, "it is a link to a place that does not exist");
   check({"--keep=2"}, "--keep has no effect without --save");
   check({resume, "--seeds=2"}, "for one training; remove --seeds");
   check_refused(folder, {"compare", "--save=x"}, "compare does not expect '--save=x'");
@@ -136,7 +179,7 @@ TEST_CASE("weights from a checkpoint begin a new run") {
   CHECK_THAT(run["terms"]["initial weights"].get<std::string>(), ContainsSubstring("saved/"));
 }
 
-TEST_CASE("a disk that is full during a checkpoint leaves the last one as it was") {
+TEST_CASE("a checkpoint that cannot be written leaves the last one as it was") {
   const Folder folder;
   const Words how{"--save=saved", "--ranks=1", "--batch-size=32", "--transport=tcp"};
   run_in(folder, training(how, 1), "first");

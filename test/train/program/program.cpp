@@ -71,6 +71,8 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 [[noreturn]] void become(const Start& start, int writing) {
   std::vector<std::string> words{start.file};
   words.insert(words.end(), start.arguments.begin(), start.arguments.end());
+  setenv("PYTHONPATH", KOLO_SOURCE_DIR "/test/train/program/no_plots", 1);
+  setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
   for (const auto& [name, value] : start.variables) setenv(name.c_str(), value.c_str(), 1);
   // A shell that runs the tests in the background ignores these signals, and children inherit that.
   for (const int number : {SIGINT, SIGQUIT}) std::signal(number, SIG_DFL);

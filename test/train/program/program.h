@@ -1,5 +1,5 @@
 // Runs the program kolo-train in a test: starts it, reads its output, finds its ranks, waits for
-// its end.
+// its end. Reports have no plots, which take seconds.
 #pragma once
 
 #include <sys/types.h>

@@ -213,6 +213,23 @@ TEST_CASE("wrong arguments are reported once, before anything runs") {
           "may differ in their strategy only");
 }
 
+TEST_CASE("a run in bfloat16 learns as one in float32, not with the same bits") {
+  const Folder folder;
+  const auto run_in = [&](const std::string& precision) {
+    const ProgramResult ended = run_program(
+        small({"train", "--backend=reference", "--precision=" + precision, "--report", "out"}),
+        folder.text());
+    INFO(ended.output);
+    REQUIRE(ended.exit_code == 0);
+    return nlohmann::json::parse(std::ifstream(folder.path / "out/report.json"))["runs"][0];
+  };
+  const auto exact = run_in("float32"), rounded = run_in("bfloat16");
+  CHECK(rounded["terms"]["precision"] == "bfloat16");
+  CHECK(rounded["final_hash"] != exact["final_hash"]);
+  const double loss = exact["epochs"].back()["train_loss"];
+  CHECK(rounded["epochs"].back()["train_loss"].get<double>() == Approx(loss).epsilon(0.02));
+}
+
 TEST_CASE("a rank with one sample is refused by a model that normalises over one value") {
   const Folder folder;
   const ProgramResult ended =
@@ -221,7 +238,8 @@ TEST_CASE("a rank with one sample is refused by a model that normalises over one
                   folder.text());
   INFO(ended.output);
   CHECK(ended.exit_code == 2);
-  CHECK_THAT(ended.output, ContainsSubstring("rank 1 has 1 of the 1 of the last batch"));
+  CHECK_THAT(ended.output,
+             ContainsSubstring("rank 1 computes 1 alone in the last batch of an epoch"));
   const std::string said = "kolo-train: model 'resnet18'";
   CHECK(ended.output.find(said) == ended.output.rfind(said));
 }

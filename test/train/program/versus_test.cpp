@@ -44,18 +44,21 @@ if os.environ["RANK"] != "0":
 epochs = [{"epoch": n, "iterations": 4 * n, "train_loss": 2.0, "train_accuracy": 0.1,
            "is_evaluated": True, "test_loss": 2.0, "test_accuracy": 0.5, "test_note": "",
            "training_seconds": 1.0 * n, "learning_rate": 0.01} for n in (1, 2)]
-numbers = """images_per_second step_seconds forward_median exposed_in_backward in_flight bytes_sent
-    bytes_received formula_sent formula_received first_full hops last_bytes last_hops busy_cores
-    peak_mib"""
+numbers = """images_per_second step_seconds forward_median exposed_in_backward
+    in_flight waiting_for_stages bytes_sent bytes_received formula_sent
+    formula_received first_full hops last_bytes last_hops busy_cores peak_mib
+    optimizer_mib"""
 rank = {**dict.fromkeys(numbers.split(), 1.0), "parts": [0.1] * 6, "is_worker": True}
-zeros = """servers allowed_byte_difference gradients_applied gradients_dropped evaluation_seconds
+zeros = """servers stages micro_batches allowed_byte_difference gradients_applied gradients_dropped
+    updates_clipped updates_skipped evaluation_seconds
     checking_seconds"""
 record = {
     **dict.fromkeys(zeros.split(), 0), "arm": arm, "program": "torch 9", "seed": int(seed),
     "formula": "", "difference": "", "terms": setup["terms"], "transport": "gloo", "workers": 2,
     "classes": 10, "counted_iterations": 3, "epochs": epochs,
     "ranks": [{**rank, "rank": n} for n in range(2)], "step_seconds": [1.0] * 8,
-    "step_losses": [float(os.environ["FIRST_LOSS"])] * 8, "layers": [], "staleness": [],
+    "step_losses": [float(os.environ["FIRST_LOSS"])] * 8, "layers": [], "timeline": [],
+    "staleness": [],
     "final_hash": "",
     "replica_checks": 2, "training_seconds": 2, "total_seconds": 2,
     "predicted_step_seconds": -1, "predicted_exposed": -1}

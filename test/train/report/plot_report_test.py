@@ -151,6 +151,13 @@ class PlotReport(unittest.TestCase):
         picture = self.plots_of_arms("ring", figures=("iteration",), parts_ms=(20, 15.04, 1002.42, 0, 0, 0))["iteration"]
         self.assertLessEqual({"15.0", "1,002.4", "1,037.5 ms"}, {text.strip() for text in re.findall("<!-- (.*) -->", picture)})
 
+    def test_long_times_are_whole_numbers_and_short_ones_have_three_digits(self):
+        self.assertEqual([self.script.short_number(value) for value in (0.30712, 9.756, 99.96, 1369.6)], ["0.307", "9.76", "100", "1,370"])
+
+    def test_names_of_files_have_no_folders(self):
+        self.assertEqual(self.script.without_folders("svhn (/some/where/train_32x32.mat): 4434 samples; digits (rendered)"),
+                         "svhn (train_32x32.mat): 4434 samples; digits (rendered)")
+
     def test_numbers_on_light_bars_are_black_and_on_dark_ones_white(self):
         picture = self.plots_of_arms(*(f"arm {index}" for index in range(8)), figures=("throughput",))["throughput"]
         self.assertEqual(len(re.findall(r'<!-- [\d.]+ -->\s*<g style="fill: #ffffff"', picture)), 2)  # on blue and on black

@@ -12,7 +12,7 @@
 
 #include "test/collectives/support/ranks.h"
 #include "test/support/catch.h"
-#include "test/train/tiny_network.h"
+#include "test/train/strategies/tiny_training.h"
 #include "train/loop/bucket_reducer.h"
 #include "train/loop/hash.h"
 #include "train/optimizers/sgd.h"
@@ -21,104 +21,12 @@ namespace {
 
 using namespace kolo;
 using namespace kolo::train;
-using kolo::test::expect;
+using namespace kolo::test;
 
-// Global batches with uneven shares, and some with empty shares.
-constexpr std::array<std::int64_t, 6> kGlobalBatches{6, 5, 7, 2, 1, 8};
-constexpr BucketSizes kSmallBuckets{256, 1024};
-constexpr OptimizerSettings kSgd{.momentum = 0.9f, .weight_decay = 0.01f};
-
-struct Result {
-  std::vector<float> values;
-  std::size_t buckets = 0;
-};
-
-BucketSizes sizes_of(const Arm& arm) {
-  if (arm.sync == Sync::flat) return kAllParameters;
-  const bool has_buckets = arm.sync == Sync::bucketed || arm.sync == Sync::prioritized;
-  return has_buckets ? kSmallBuckets : kOneParameterEach;
-}
-
-void run_backward(tensor::Network& network, train::GradientReducer& reducer, OrderRange share,
-                  std::int64_t global) {
-  if (share.count == 0) {
-    reducer.all_zero();
-    return;
-  }
-  const test::Samples samples = test::make_samples(share);
-  network.forward({samples.images, samples.labels, static_cast<double>(global)},
-                  tensor::Mode::training, [&](tensor::ParameterId id) { reducer.before_use(id); });
-  network.backward([&](tensor::ParameterId id) { reducer.gradient_ready(id); });
-}
-
-void add(Traffic& sum, const Traffic& more) {
-  sum.sent += more.sent;
-  sum.received += more.received;
-}
-
-void expect_bytes(const Traffic& moved, const Traffic& formula, std::size_t exchanges,
-                  int workers) {
-  const double allowed = 8.0 * static_cast<double>(exchanges) * workers;
-  expect(std::abs(moved.sent - formula.sent) <= allowed, "bytes sent are those of the formula");
-  expect(std::abs(moved.received - formula.received) <= allowed,
-         "bytes received are those of the formula");
-}
-
-Result train_with(const std::string& arm_text, int workers, bool helps_in_backward = true,
+Result train_with(const std::string& arm, int workers, bool helps_in_backward = true,
                   Reproducibility reproducibility = Reproducibility::kFast,
                   const OptimizerSettings& optimizer = kSgd) {
-  CommunicatorOptions options;
-  options.reproducibility = reproducibility;
-  const bool is_invariant = reproducibility == Reproducibility::kInvariant;
-  const Arm arm = parse_arms(arm_text, {}).front();
-  Result result;
-  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(workers));
-  std::mutex mutex;
-  const auto train = [&](Communicator& communicator) {
-    tensor::Network network = test::make_tiny_network(3);
-    tensor::Parameters& parameters = network.parameters();
-    const auto buckets = plan_buckets(parameters, sizes_of(arm));
-    const StrategyContext context{communicator, parameters, workers,
-                                  optimizer,    buckets,    is_invariant};
-    const auto strategy = make_strategy(arm, context);
-    const auto reducer = make_reducer(arm, *strategy, context, helps_in_backward);
-    std::int64_t begin = 0;
-    Traffic moved, formula;
-    for (std::size_t i = 0; i < kGlobalBatches.size(); ++i) {
-      const std::int64_t global = kGlobalBatches[i];
-      reducer->begin({0.05f, static_cast<std::int64_t>(i) + 1});
-      if (communicator.rank() < workers) {
-        run_backward(network, *reducer, share_of({begin, global}, communicator.rank(), workers),
-                     global);
-      } else {
-        reducer->all_ready();
-      }
-      const ExchangeRecord record = reducer->finish(i + 1 == kGlobalBatches.size());
-      // The next iteration ends some exchanges of these arms.
-      if (arm.sync != Sync::prioritized && arm.strategy != "dataparallel")
-        expect_bytes(record.moved, record.formula, buckets.size(), workers);
-      add(moved, record.moved);
-      add(formula, record.formula);
-      begin += global;
-    }
-    expect_bytes(moved, formula, kGlobalBatches.size() * buckets.size(), workers);
-    const std::scoped_lock lock(mutex);
-    if (communicator.rank() < workers)
-      hashes[static_cast<std::size_t>(communicator.rank())] = hash_of(parameters.values());
-    if (communicator.rank() == 0)
-      result = {{parameters.values().begin(), parameters.values().end()}, buckets.size()};
-  };
-  test::run_ranks(workers + arm.servers, "inproc", train, options);
-  for (const std::uint64_t hash : hashes) CHECK(hash == hashes[0]);
-  return result;
-}
-
-double furthest(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double distance = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    distance = std::max(distance, std::abs(double{a[i]} - double{b[i]}));
-  return distance;
+  return run_training({arm, workers, helps_in_backward, reproducibility, optimizer});
 }
 
 const std::vector<std::string> kArms{"ring",
@@ -141,6 +49,7 @@ const std::vector<std::string> kArms{"ring",
                                      "tree:sync=flat",
                                      "hierarchical",
                                      "auto",
+                                     "sharded",
                                      "dataparallel"};
 
 }  // namespace
@@ -165,7 +74,8 @@ TEST_CASE("two workers get the same bits with every strategy") {
     };
     const std::vector<float> ring = train("ring");
     for (const std::string& arm : kArms) {
-      if (needs_whole_layers(kind) && arm.ends_with("optimizer=server")) continue;
+      const bool has_parts = arm == "sharded" || arm.ends_with("optimizer=server");
+      if (needs_whole_layers(kind) && has_parts) continue;
       INFO(arm << ", " << name_of(kind));
       CHECK(train(arm) == ring);
     }
@@ -180,6 +90,15 @@ TEST_CASE("the optimizer at the server and at the worker give the same bits") {
   for (const std::string arm : {"ps", "ps:sharded", "ps:everywhere", "ps:split"}) {
     INFO(arm);
     CHECK(train_with(arm, 3).values == train_with(arm + ":optimizer=server", 3).values);
+  }
+}
+
+TEST_CASE("sharded divides the optimizer's state among the workers, a ring repeats it") {
+  const std::size_t once = train_with("ring", 1).state;
+  REQUIRE(once > 0);
+  for (const int workers : {2, 3, 4}) {
+    CHECK(train_with("sharded", workers).state == once);
+    CHECK(train_with("ring", workers).state == once * static_cast<std::size_t>(workers));
   }
 }
 
