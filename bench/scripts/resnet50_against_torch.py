@@ -2,7 +2,7 @@
 """kolo's ResNet-50 against PyTorch's: the same training step in turn (A B A B ...), so that drift affects all alike.
 
   resnet50_against_torch.py [--kolo-train PROGRAM] [--python PROGRAM]... [--batches 16,64,128] [--sides 32] [--threads 1,2]
-                            [--channels-last] [--steps 8] [--turns 3]
+                            [--channels-last] [--bfloat16] [--steps 8] [--turns 3]
 
 One rank trains alone: communication is not measured. Prints a Markdown table: a row for each side, number of threads and
 batch, with the median images/s and the peak memory of each program, and kolo's ratio to each of PyTorch's.
@@ -33,6 +33,7 @@ def parse_arguments():
     parser.add_argument("--sides", type=numbers, default=[32], help="height and width of the images [32]")
     parser.add_argument("--threads", type=numbers, default=[2], help="compute threads [2]")
     parser.add_argument("--channels-last", action="store_true", help="PyTorch's other memory layout, in addition")
+    parser.add_argument("--bfloat16", action="store_true", help="kolo's --precision bfloat16 beside torch.autocast")
     parser.add_argument("--steps", type=int, default=8, help=f"steps of a turn; the first {WARM_UP} do not count [8]")
     parser.add_argument("--turns", type=int, default=3, help="how often each has its turn [3]")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds, of one turn [1800]")
@@ -64,7 +65,8 @@ class Kolo:
         with tempfile.TemporaryDirectory() as folder:
             run([arguments.kolo_train, "train", "--ranks", "1", "--threads", str(threads), "--global-batch", str(batch), "--dataset",
                  f"synthetic:{side}x{side}x3", "--model", "resnet50", "--steps", str(arguments.steps), "--skip-steps", str(WARM_UP),
-                 "--train-size", str(batch * arguments.steps), "--test-size", "2", "--report", folder], arguments.timeout)
+                 "--train-size", str(batch * arguments.steps), "--test-size", "2", "--report", folder,
+                 *(["--precision", "bfloat16"] if arguments.bfloat16 else [])], arguments.timeout)
             training = json.loads((Path(folder) / "report.json").read_text())["runs"][0]
         return batch / training["step_seconds_median"], max(rank["peak_mib"] for rank in training["ranks"])
 
@@ -95,7 +97,8 @@ def main():
     arguments = parse_arguments()
     programs = [Kolo()]
     for python in arguments.python:
-        programs += [Torch(python, words) for words in ([], ["--channels-last"])[:1 + arguments.channels_last]]
+        format_words = ["--bfloat16"] if arguments.bfloat16 else []
+        programs += [Torch(python, layout + format_words) for layout in ([], ["--channels-last"])[:1 + arguments.channels_last]]
     heads = ["side", "threads", "batch", *(f"{one.name}, images/s (MiB)" for one in programs),
              *(f"kolo / {one.name}" for one in programs[1:])]
     print(f"| {' | '.join(heads)} |\n|{'---:|' * len(heads)}")

@@ -4,7 +4,7 @@
 The same work: torchvision's ResNet-50 with 10 classes and its ImageNet stem, square RGB images, float32, SGD with
 momentum 0.9 and weight decay 1e-4, one process. Images are random and made once: loading is not measured.
 
-  resnet50_torch.py --batch 64 --side 32 --threads 2 --steps 8 [--channels-last] [--json]
+  resnet50_torch.py --batch 64 --side 32 --threads 2 --steps 8 [--channels-last] [--bfloat16] [--json]
 """
 
 import argparse
@@ -26,6 +26,7 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=8, help=f"steps, of which the first {WARM_UP} do not count [8]")
     parser.add_argument("--seed", type=int, default=1, help="of weights and images [1]")
     parser.add_argument("--channels-last", action="store_true", help="PyTorch's other memory layout")
+    parser.add_argument("--bfloat16", action="store_true", help="torch.autocast to bfloat16 around the forward pass")
     parser.add_argument("--json", action="store_true", help="one JSON line instead of a sentence")
     arguments = parser.parse_args()
     if arguments.batch < 2 or arguments.threads < 1:
@@ -61,7 +62,9 @@ def step_seconds(arguments, torch, torchvision):
     for _ in range(arguments.steps):
         begin = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss_of(model(images), labels).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=arguments.bfloat16):
+            loss = loss_of(model(images), labels)
+        loss.backward()
         optimizer.step()
         seconds.append(time.perf_counter() - begin)
     return seconds
@@ -75,7 +78,7 @@ def main():
     speed = arguments.batch / median
     if arguments.json:
         print(json.dumps({"library": f"torch {torch.__version__}", "batch": arguments.batch, "threads": arguments.threads,
-                          "channels_last": arguments.channels_last, "images_per_second": speed, "peak_mib": peak_mib}))
+                          "channels_last": arguments.channels_last, "bfloat16": arguments.bfloat16, "images_per_second": speed, "peak_mib": peak_mib}))
     else:
         print(f"torch {torch.__version__}, batch {arguments.batch}, threads {arguments.threads}: median step "
               f"{1e3 * median:.1f} ms, {speed:.1f} images/s, peak {peak_mib:.0f} MiB")
