@@ -416,8 +416,16 @@ def main():
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--format")
     arguments = parser.parse_args()
+    folder = Path(arguments.out)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]  # innermost first
+
+    def end_at_once(number, _):  # an exception here would be printed and dropped by callbacks of matplotlib
+        (folder / f".{os.getpid()}.part").unlink(missing_ok=True)
+        remove_empty(made)
+        os._exit(128 + number)
+
     for ending in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(ending, lambda number, _: sys.exit(128 + number))  # runs the finally blocks
+        signal.signal(ending, end_at_once)
     formats = formats_of(arguments.format)
     if find_spec("matplotlib") is None:  # before reading files, which may be pipes
         # Distributions install it for their own Python, which may not be the first in PATH.
@@ -434,8 +442,6 @@ def main():
         say(f"left out: {count_text(wrong, 'row')} with wrong results, whose times say nothing")
     if not arguments.overview:  # overviews have no floors
         say_what_is_unknown(rows)
-    folder = Path(arguments.out)
-    made = [path for path in (folder, *folder.parents) if not path.exists()]  # innermost first
     try:
         folder.mkdir(parents=True, exist_ok=True)
         drawing = draw_tables if arguments.table else draw_overviews if arguments.overview else draw_pictures

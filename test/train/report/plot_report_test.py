@@ -181,7 +181,7 @@ class PlotReport(unittest.TestCase):
             left.append(part.exists())
             signal.raise_signal(signal.SIGTERM)
 
-        with mock.patch.object(os, "replace", end_before_rename):
+        with mock.patch.object(os, "replace", end_before_rename), mock.patch.object(os, "_exit", sys.exit):
             self.assertEqual(self.draw(folder), 128 + signal.SIGTERM)
         self.assertEqual(left, [True])
         self.assertEqual(self.names(folder), OTHERS)
