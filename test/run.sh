@@ -75,7 +75,8 @@ log=build/$preset/ctest.log
 report=build/$preset/failures.txt
 rm -f "$log" "$report"
 cmake --preset "$preset" -D KOLO_BUILD_TESTS=ON
-$run cmake --build --preset "$preset" --parallel "$jobs"
+# Again, one at a time, if it failed: the kernel may have killed a compiler because memory ran out.
+$run cmake --build --preset "$preset" --parallel "$jobs" || $run cmake --build --preset "$preset" --parallel 1
 
 results=build/$preset/Testing/Temporary/LastTest.log
 rm -f "build/$preset/Testing/Temporary/LastTestsFailed.log"

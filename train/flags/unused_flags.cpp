@@ -5,9 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -35,15 +33,6 @@ bool has_equal_replicas(const Arm& arm) { return !arm.has_different_replicas() &
 // The other arms depend on the order in which gradients arrive at servers.
 bool has_ordered_sums(const Arm& arm) {
   return is_kolo(arm) && (!arm.is_served() || arm.difference().empty());
-}
-
-// They need not exist.
-bool is_same_folder(const std::string& one, const std::string& other) {
-  const auto plain = [](const std::string& folder) {
-    std::error_code ignored;
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(folder) / "", ignored);
-  };
-  return plain(one) == plain(other);
 }
 
 constexpr std::array<std::string_view, 3> kDigits{"digits", "svhn", "mnist"};
@@ -124,8 +113,6 @@ void refuse_unused_flags(const CLI::App& app, const TypedFlags& typed) {
     refuse("--load cannot be combined with --resume, which has the weights; remove one of them");
   if ((!o.save.empty() || !o.resume.empty()) && o.seeds > 1)
     refuse("--save and --resume are for one training; remove --seeds");
-  if (!o.save.empty() && !o.report.empty() && is_same_folder(o.save, o.report))
-    refuse(fmt::format("--save and --report: both would write to {}; take two folders", o.report));
   for (const char* const flag : {"--save-every", "--keep"}) {
     if (o.command == Command::train && app.count(flag) > 0 && o.save.empty())
       refuse(fmt::format("{} has no effect without --save; remove it", flag));
