@@ -25,12 +25,13 @@ constexpr std::chrono::seconds kPatience{5};
 constexpr int kLookEveryMs = 1;
 constexpr std::size_t kDiffers = std::string::npos;
 
-// /proc/PID/environ; not open if the process is gone.
-posix::Descriptor open_environment(pid_t pid) {
+// /proc/PID/NAME; not open if the process is gone.
+posix::Descriptor open_of(pid_t pid, std::string_view name) {
   std::array<char, 40> path{"/proc/"};
   char* end = path.data() + std::strlen(path.data());
   end = std::to_chars(end, path.data() + path.size(), pid).ptr;
-  std::memcpy(end, "/environ", sizeof "/environ");
+  *end++ = '/';
+  *std::ranges::copy(name, end).out = '\0';
   return posix::Descriptor(open(path.data(), O_RDONLY | O_CLOEXEC));
 }
 
@@ -39,6 +40,14 @@ ssize_t read_some(int descriptor, std::array<char, 4096>& part) {
   while ((got = read(descriptor, part.data(), part.size())) < 0 && errno == EINTR) {
   }
   return got;
+}
+
+bool is_reaper(pid_t pid) {
+  std::array<char, 4096> name{};
+  const posix::Descriptor from = open_of(pid, "comm");
+  const ssize_t got = from.is_open() ? read_some(from.get(), name) : 0;
+  const std::string_view line(name.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return line.substr(0, line.find('\n')) == kReaperName;
 }
 
 }  // namespace
@@ -66,7 +75,7 @@ bool EnvironmentSearch::has_all(pid_t pid) {
     entry.matched = 0;
     entry.is_found = false;
   }
-  const posix::Descriptor from = open_environment(pid);
+  const posix::Descriptor from = open_of(pid, "environ");
   ssize_t got = 0;
   while (from.is_open() && (got = read_some(from.get(), variables_)) > 0)
     std::for_each_n(variables_.data(), got, [this](char next) { look_at(next); });
@@ -88,7 +97,7 @@ int EnvironmentSearch::kill_once() {
       if (error != std::errc() || rest != name.data() + name.size() || !has_all(pid)) continue;
       // The descriptor stands for one process even if its number is given to another one.
       const posix::Descriptor process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-      if (!process.is_open() || !has_all(pid)) continue;
+      if (!process.is_open() || !has_all(pid) || is_reaper(pid)) continue;
       syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
       ++found;
     }

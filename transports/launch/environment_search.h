@@ -14,6 +14,10 @@
 
 namespace kolo::inline v0::launch {
 
+// The name (/proc/PID/comm) of reapers. kill_all() spares them: the reaper of another launcher,
+// which this job started, has to kill the processes of its own job first.
+constexpr const char* kReaperName = "kolo-reaper";
+
 class EnvironmentSearch {
  public:
   // `entries`: "NAME=VALUE".
@@ -22,9 +26,9 @@ class EnvironmentSearch {
   // Whether the process was started with all entries.
   bool has_all(pid_t pid);
 
-  // Kills every process of the machine that was started with all entries. Looks again until none
-  // is left, as a process may start another one before it ends; gives up after a few seconds if one
-  // cannot be killed.
+  // Kills every process of the machine that was started with all entries, but no reaper. Looks
+  // again until none is left, as a process may start another one before it ends; gives up after a
+  // few seconds if one cannot be killed.
   void kill_all();
 
  private:

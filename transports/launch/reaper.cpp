@@ -23,7 +23,7 @@ constexpr int kPatienceMs = 3000;  // for the answer; a busy machine needs a par
 // Main loop of the reaper process. `groups` was allocated before the fork.
 [[noreturn]] void guard(int pipe, std::vector<pid_t>& groups, EnvironmentSearch& own_processes) {
   setsid();  // signals to the launcher's group or terminal do not reach it
-  prctl(PR_SET_NAME, "kolo-reaper");
+  prctl(PR_SET_NAME, kReaperName);
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);

@@ -334,11 +334,12 @@ class Ssh(Launchers):
         self.assertIn("host host2 exited with code 7; the other host was ended", output)
         self.assertEqual(len(output.splitlines()), 2, output)
 
-    def test_no_rank_is_left_when_kolo_run_ends(self):
+    def test_neither_a_rank_nor_its_child_in_another_session_is_left_when_kolo_run_ends(self):
         mark = f"mark {self.id()}"
+        script = "setsid sh -c 'sleep 1000 & wait' \"$0\" >/dev/null 2>&1 & echo ready; while :; do wait; done"
         for request in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with self.subTest(request=request):
-                job = self.hosts[0].start(self.words("sh", "-c", "echo ready; while :; do wait; done", mark))
+                job = self.hosts[0].start(self.words("sh", "-c", script, mark))
                 for _ in range(4):
                     self.assertIn("ready", job.stdout.readline())
                 job.send_signal(request)
