@@ -60,8 +60,10 @@ struct LaunchRequest {
       5000};  // from SIGTERM, or a signal that was passed on, to SIGKILL
   // Open descriptors of this process that the ranks inherit, although they are closed on exec.
   std::vector<int> descriptors = {};
-  std::vector<launch::HostShare> hosts = {};          // empty: all ranks on this host
-  std::string remote_shell = "ssh -o BatchMode=yes";  // starts a command line on a host
+  std::vector<launch::HostShare> hosts = {};  // empty: all ranks on this host
+  // Starts a command line on a host. A master connection that ssh begins for later calls would be a
+  // child of the launcher, and end with it.
+  std::string remote_shell = "ssh -o BatchMode=yes -o ControlMaster=no";
   std::optional<launch::PartOfJob> part = {};  // set in an agent; `ranks` are those of its host
 };
 
