@@ -75,9 +75,16 @@ void Tape::finished(ParameterId id) {
 }
 
 void Tape::call(const std::function<void(ParameterId)>& hook, ParameterId id) {
-  if (!hook) return;
+  if (hook) outside_profile([&] { hook(id); });
+}
+
+void Tape::sum_over_replicas(std::span<double> values) {
+  outside_profile([&] { sum_(values); });
+}
+
+void Tape::outside_profile(const std::function<void()>& other) {
   if (profile_ != nullptr) profile_->pause();
-  hook(id);
+  other();
   if (profile_ != nullptr) profile_->resume();
 }
 

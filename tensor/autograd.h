@@ -81,7 +81,7 @@ class Tape {
   Parameters& parameters() { return parameters_; }
   Pool& pool() { return pool_; }
 
-  // A leaf that needs no gradient: the images.
+  // A leaf: the images, or the input of a stage.
   Value input(Tensor data);
   // A new value, to be filled by an operation; without memory in a dry run.
   Value make(const Shape& shape);
@@ -99,8 +99,10 @@ class Tape {
   const std::vector<std::int64_t>& normalised_channels() const { return normalised_channels_; }
   // The fewest values per channel of any normalisation; the largest integer if there is none.
   std::int64_t fewest_normalised() const { return fewest_normalised_; }
-  // Empty: normalisations are over this replica's batch alone.
-  const SumOverReplicas& sum_over_replicas() const { return sum_; }
+  // False: normalisations are over this replica's batch alone.
+  bool has_sum_over_replicas() const { return static_cast<bool>(sum_); }
+  // Calls SumOverReplicas, outside the times of the profile.
+  void sum_over_replicas(std::span<double> values);
   // Parameters in order of use.
   const std::vector<ParameterId>& uses() const { return uses_; }
 
@@ -113,6 +115,8 @@ class Tape {
 
  private:
   void call(const std::function<void(ParameterId)>& hook, ParameterId id);
+  // Calls `other`, whose time is not that of an operation.
+  void outside_profile(const std::function<void()>& other);
 
   Backend* backend_;
   Parameters& parameters_;

@@ -92,6 +92,11 @@ Network::Pass& Network::begin_pass(std::size_t slot, const float* input, std::in
   return pass;
 }
 
+Network::Pass& Network::finished_pass(std::size_t slot, const char* next) {
+  if (slot < passes_.size() && passes_[slot].output != nullptr) return passes_[slot];
+  throw std::invalid_argument(fmt::format("{} without a training forward before it", next));
+}
+
 Outcome Network::forward(const Batch& batch, Mode mode, const UseHook& before_use) {
   const auto count = static_cast<std::int64_t>(batch.labels.size());
   if (count < 1) throw std::invalid_argument("a batch needs at least one sample");
@@ -123,16 +128,14 @@ std::span<const float> Network::forward_stage(std::size_t slot, std::span<const 
 Outcome Network::loss(std::size_t slot, std::span<const std::int32_t> labels, double divisor,
                       double label_smoothing) {
   if (divisor <= 0) divisor = static_cast<double>(std::max<std::int64_t>(1, real_labels(labels)));
-  const Pass& pass = passes_.at(slot);
+  const Pass& pass = finished_pass(slot, "loss");
   return softmax_cross_entropy(*pass.tape, pass.output, labels, divisor, label_smoothing);
 }
 
 std::span<const float> Network::backward_stage(std::size_t slot,
                                                std::span<const float> output_gradient,
                                                const GradientHook& hook) {
-  if (passes_.size() <= slot || passes_[slot].tape == nullptr)
-    throw std::invalid_argument("backward without a training forward before it");
-  Pass& pass = passes_[slot];
+  Pass& pass = finished_pass(slot, "backward");
   backend_->enter();
   if (!output_gradient.empty()) {
     const Shape& shape = pass.output->data.shape();
@@ -153,7 +156,7 @@ std::span<const float> Network::backward_stage(std::size_t slot,
 }
 
 std::span<const float> Network::logits() const {
-  if (passes_.empty()) return {};
+  if (passes_.empty() || passes_[0].output == nullptr) return {};
   const Tensor& logits = passes_[0].output->data;
   return {logits.data(), static_cast<std::size_t>(logits.count())};
 }

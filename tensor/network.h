@@ -83,7 +83,7 @@ class Network {
   Outcome loss(std::size_t slot, std::span<const std::int32_t> labels, double divisor,
                double label_smoothing = 0);
   // `output_gradient`: d loss / d output; empty after loss(). Returns the gradient of the input,
-  // valid until the next backward_stage of the slot; empty without `has_gradient`.
+  // valid until the next forward_stage or backward_stage of the slot; empty without `has_gradient`.
   std::span<const float> backward_stage(std::size_t slot, std::span<const float> output_gradient,
                                         const GradientHook& hook = {});
 
@@ -100,8 +100,7 @@ class Network {
   // Adds the times of all later training passes to `profile`, which is borrowed; null: to none.
   void set_profile(Profile* profile) { profile_ = profile; }
   // Batch normalisations of all later training passes use the mean and variance over all replicas,
-  // as torch.nn.SyncBatchNorm does. Empty: those of this network's
-  // batch only.
+  // as torch.nn.SyncBatchNorm does. Empty: those of this network's batch only.
   void set_sum_over_replicas(SumOverReplicas sum) { sum_ = std::move(sum); }
   // The memory of activations, for statistics.
   const Pool& pool() const { return pool_; }
@@ -119,6 +118,8 @@ class Network {
   };
   Pass& begin_pass(std::size_t slot, const float* input, std::int64_t samples, Mode mode,
                    const UseHook& before_use, bool has_gradient);
+  // The slot after its forward. Throws std::invalid_argument; `next`: what needs it.
+  Pass& finished_pass(std::size_t slot, const char* next);
 
   Shape output_shape_;
   std::vector<Pass> passes_;  // one per slot; forward() uses the first

@@ -44,7 +44,7 @@ struct Statistics {
 };
 
 // Replaces the statistics of this replica by those of all.
-void synchronize(const SumOverReplicas& sum, Statistics& statistics, std::int64_t count) {
+void synchronize(Tape& tape, Statistics& statistics, std::int64_t count) {
   const auto channels = static_cast<std::size_t>(count);
   std::vector<double> sums(2 * channels + 1);
   for (std::size_t c = 0; c < channels; ++c) {
@@ -53,7 +53,7 @@ void synchronize(const SumOverReplicas& sum, Statistics& statistics, std::int64_
     sums[channels + c] = statistics.values * (double{statistics.variance[c]} + mean * mean);
   }
   sums.back() = statistics.values;
-  sum(sums);
+  tape.sum_over_replicas(sums);
   statistics.values = sums.back();
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sums[c] / sums.back();
@@ -75,7 +75,7 @@ void correct_gradient(Tape& tape, const BatchNormParameters& ids, const Statisti
   const float* const dbias = tape.parameters().gradient(ids.bias);
   std::vector<double> sums(dbias, dbias + channels);
   sums.insert(sums.end(), dweight, dweight + channels);
-  tape.sum_over_replicas()(sums);
+  tape.sum_over_replicas(sums);
   std::vector<float> shift(channels), slope(channels);
   const auto change = [&](double mine, double all) {
     return mine / static_cast<double>(rows) - all / statistics.values;
@@ -124,7 +124,7 @@ struct BatchNormNode : Node {
                                 p.gradient(ids.weight),
                                 p.gradient(ids.bias)};
     tape.backend().batch_norm_backward(x->data, y->data, dys, how, dx);
-    if (tape.sum_over_replicas()) correct_gradient(tape, ids, statistics, x->data, dx);
+    if (tape.has_sum_over_replicas()) correct_gradient(tape, ids, statistics, x->data, dx);
     dys.clear();
     tape.finished(ids.bias);
     tape.finished(ids.weight);
@@ -190,7 +190,8 @@ Value batch_norm(Tape& tape, const Value& x, const BatchNormParameters& paramete
   auto node = std::make_unique<BatchNormNode>(tape.pool(), shape[3]);
   Statistics& statistics = node->statistics;
   statistics.values = static_cast<double>(shape.count() / shape[3]);
-  if (!tape.sum_over_replicas()) require_several_values(tape, parameters, shape, statistics.values);
+  if (!tape.has_sum_over_replicas())
+    require_several_values(tape, parameters, shape, statistics.values);
   const BatchNormForward how{p.value(parameters.weight),
                              p.value(parameters.bias),
                              residual == nullptr ? Tensor() : residual->data,
@@ -205,8 +206,8 @@ Value batch_norm(Tape& tape, const Value& x, const BatchNormParameters& paramete
     return y;
   }
   tape.backend().batch_norm_training(x->data, how, y->data);
-  if (tape.sum_over_replicas()) {
-    synchronize(tape.sum_over_replicas(), statistics, shape[3]);
+  if (tape.has_sum_over_replicas()) {
+    synchronize(tape, statistics, shape[3]);
     require_several_values(tape, parameters, shape, statistics.values);
     tape.backend().batch_norm_evaluation(x->data, how, y->data);
   }

@@ -48,7 +48,9 @@ Value relu(Tape& tape, const Value& x) {
     return y;
   }
   auto node = std::make_unique<ReluNode>();
-  const Value y = tape.input(x->data);  // the same memory
+  // In place, unless the memory is borrowed or shared.
+  const Value y =
+      tape.input(x->data.is_sole_owner() ? x->data : Tensor(tape.pool(), x->data.shape()));
   y->needs_gradient = true;
   tape.backend().relu_forward(x->data, y->data);
   node->x = x;
