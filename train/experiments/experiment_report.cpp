@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "train/experiment/comparability.h"
 #include "train/experiment/run_record_json.h"
 #include "train/report/machine_info.h"
 #include "train/report/table.h"
@@ -62,21 +63,12 @@ std::string line_of(const Summary& summary, const Cells& cells,
   return line + "\n";
 }
 
-// The terms that all runs share.
-std::map<std::string, std::string> shared_terms(const std::vector<PointResult>& results) {
-  std::map<std::string, std::string> terms;
-  bool is_first = true;
-  for (const PointResult& result : results) {
-    for (const RunRecord& run : result.runs) {
-      if (is_first) terms = run.terms;
-      is_first = false;
-      std::erase_if(terms, [&run](const auto& term) {
-        const auto found = run.terms.find(term.first);
-        return found == run.terms.end() || found->second != term.second;
-      });
-    }
-  }
-  return terms;
+// Of all points.
+std::map<std::string, std::string> shared_terms_of(const std::vector<PointResult>& results) {
+  std::vector<RunRecord> runs;
+  for (const PointResult& result : results)
+    runs.insert(runs.end(), result.runs.begin(), result.runs.end());
+  return shared_terms(runs);
 }
 
 std::string markdown_line(const Cells& cells) {
@@ -125,7 +117,7 @@ std::string experiment_json(const ExperimentReport& report) {
                       {"findings", report.summary.findings},
                       {"meaning", report.summary.meaning},
                       {"part_names", kPartNames},
-                      {"terms", shared_terms(report.results)},
+                      {"terms", shared_terms_of(report.results)},
                       {"columns", nlohmann::json::array()},
                       {"rows", nlohmann::json::array()},
                       {"points", nlohmann::json::array()}};
@@ -157,7 +149,7 @@ std::string experiment_markdown(const ExperimentReport& report, const std::strin
   }
   text += fmt::format("\n## What the numbers mean\n\n{}\n\n## What was run\n\n    {}\n\n",
                       summary.meaning, report.command);
-  text += facts_markdown("the same at every point", shared_terms(report.results));
+  text += facts_markdown("the same at every point", shared_terms_of(report.results));
   text += "\n" + facts_markdown("made with", machine_info());
   return text + "\nreport.json has every number, of every rank and iteration.\n";
 }

@@ -60,10 +60,23 @@ void add_list_flag(CLI::App& app, const std::string& names, const std::string& d
       });
 }
 
+std::optional<std::string> value_of(const std::vector<std::string>& words, std::string_view flag) {
+  std::optional<std::string> value;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string name = words[i].substr(0, words[i].find('='));
+    std::ranges::replace(name, '_', '-');
+    if (name != flag) continue;
+    if (name.size() < words[i].size()) {
+      value = words[i].substr(name.size() + 1);
+    } else {
+      value = i + 1 < words.size() ? words[i + 1] : "";
+    }
+  }
+  return value;
+}
+
 bool has_flag(const std::vector<std::string>& words, std::string_view flag) {
-  return std::ranges::any_of(words, [flag](std::string_view word) {
-    return word.starts_with(flag) && (word.size() == flag.size() || word[flag.size()] == '=');
-  });
+  return value_of(words, flag).has_value();
 }
 
 std::vector<std::string> speed_defaults(const ExperimentOptions& options) {
@@ -73,7 +86,8 @@ std::vector<std::string> speed_defaults(const ExperimentOptions& options) {
 }
 
 ExperimentOptions parse_experiment(const Experiment& experiment,
-                                   const std::vector<std::string>& arguments) {
+                                   const std::vector<std::string>& given) {
+  const std::vector<std::string> arguments = with_config_flags(given);
   ExperimentOptions options;
   const std::string name(experiment.name);
   CLI::App app(fmt::format("{}\n\nAlso takes the flags of compare, for all points: see kolo-train "

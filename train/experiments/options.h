@@ -1,7 +1,9 @@
 // The flags of an experiment, and the arguments of its points.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/experiments/experiment.h"
@@ -13,15 +15,17 @@ namespace kolo::train {
 void add_list_flag(CLI::App& app, const std::string& names, const std::string& description,
                    const std::string& usual, ExperimentOptions& options);
 
-// True if one of the words is that flag, also as --flag=value.
+// The last value of that flag in the words, "--flag value" or "--flag=value"; nothing if it is not
+// there. `flag` has hyphens; in the words, underscores mean the same.
+std::optional<std::string> value_of(const std::vector<std::string>& words, std::string_view flag);
 bool has_flag(const std::vector<std::string>& words, std::string_view flag);
 
 // "--steps=15" and the like for experiments about speed, unless `training` has --epochs.
 std::vector<std::string> speed_defaults(const ExperimentOptions& options);
 
-// `arguments`: the command and its flags. Throws UsageError.
+// `given`: the command and its flags. Throws UsageError.
 ExperimentOptions parse_experiment(const Experiment& experiment,
-                                   const std::vector<std::string>& arguments);
+                                   const std::vector<std::string>& given);
 
 // The points, complete. Checks the flags of each, the transport and the data. Throws UsageError and
 // DataError.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "train/count_text.h"
 #include "train/experiments/experiment.h"
@@ -33,10 +34,14 @@ void add_flags(CLI::App& app, ExperimentOptions& options) {
 }
 
 // As many threads at each point as the one with the most workers has cores for.
-std::vector<std::string> defaults(const ExperimentOptions& options) {
+std::string threads_flag(const ExperimentOptions& options) {
   const auto most = static_cast<int>(options.values.back());
+  return fmt::format("--threads={}", std::max(1, cores() / most));
+}
+
+std::vector<std::string> defaults(const ExperimentOptions& options) {
   std::vector<std::string> words = speed_defaults(options);
-  words.push_back(fmt::format("--threads={}", std::max(1, cores() / most)));
+  words.push_back(threads_flag(options));
   if (options.mode == ScaleMode::strong) words.emplace_back(kStrongBatch);
   return words;
 }
@@ -50,8 +55,12 @@ std::vector<Point> plan(const ExperimentOptions& options) {
                                  is_strong ? "--global-batch" : "--batch-size"));
   }
   std::vector<Point> points;
-  for (const std::int64_t ranks : options.values)
-    points.push_back({count_text(ranks, "rank"), ranks, {fmt::format("--ranks={}", ranks)}, {}});
+  const bool is_zero = value_of(options.training, "--threads") == "0";  // would differ by point
+  for (const std::int64_t ranks : options.values) {
+    std::vector<std::string> words{fmt::format("--ranks={}", ranks)};
+    if (is_zero) words.push_back(threads_flag(options));
+    points.push_back({count_text(ranks, "rank"), ranks, std::move(words), {}});
+  }
   return points;
 }
 

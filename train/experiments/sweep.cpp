@@ -90,7 +90,9 @@ Summary summarize(const ExperimentOptions& options, std::span<const Point> point
                                            results.back().no_memory));
   summary.meaning = fmt::format(
       "Each batch size ran in a process of its own, with {}. Images/s are those of the "
-      "counted iterations, without the first {}. Peak memory is the largest resident memory of "
+      "counted iterations, without the first {}. They include the last iteration of an epoch, "
+      "which has fewer samples unless the batch size divides their number. Peak memory is the "
+      "largest resident memory of "
       "the process.{} A larger batch needs fewer updates for an epoch, so a higher speed need "
       "not mean a shorter way to an accuracy: see scale-data.",
       count_text(o.threads, "thread"), o.skip_steps, seeds_text(points));
@@ -105,10 +107,9 @@ Experiment sweep_experiment() {
           .purpose = "Measures speed and memory of one process by batch size, until memory ends",
           .defaults = defaults,
           .fixed = {{"--batch-size", "give --batch-sizes"},
-                    {"--batch_size", "give --batch-sizes"},
                     {"--global-batch", "give --batch-sizes"},
-                    {"--global_batch", "give --batch-sizes"},
                     {"--ranks", "it measures one process; see scale"},
+                    {"--n-gpus", "it measures one process; see scale"},
                     {"--strategies", "it measures one process; see scale"},
                     {"--strategy", "it measures one process; see scale"}},
           .varied = "--batch-size",

@@ -4,8 +4,10 @@
 #include <charconv>
 
 #include "train/checkpoint/checkpoint.h"
+#include "train/flags/flag_parser.h"
 #include "train/flags/flag_values.h"
 #include "train/flags/training_flags.h"
+#include "transports/settings.h"
 
 namespace kolo::train {
 namespace {
@@ -42,12 +44,13 @@ void add_checkpoint_flags(CLI::App& app, TypedFlags& typed) {
       ->group(group);
 }
 
-// CLI11 reads the file; flags of the command line come first.
+// CLI11 reads the file. Flags of the command line come first.
 void add_config_flag(CLI::App& app) {
   app.set_config("--config", "",
                  "file with flags, a line each, as batch-size = 32; those given here win [none]")
       ->check(nonempty_text("a file"));
   app.allow_config_extras(CLI::config_extras_mode::error);
+  app.get_config_formatter_base()->arrayDelimiter(kNoDelimiter);
 }
 
 void take_from_checkpoint(TypedFlags& typed) {
@@ -58,7 +61,12 @@ void take_from_checkpoint(TypedFlags& typed) {
     if (!typed.is_batch_given) take(file, "global_batch", o.global_batch);
     if (!typed.is_seed_given) take(file, "seed", o.seed);
   } catch (const CheckpointError& error) {
-    throw UsageError(fmt::format("--resume: {}", error.what()));
+    const bool may_be_elsewhere = read_settings().rank.value_or(0) > 0;
+    throw UsageError(fmt::format(
+        "--resume: {}{}", error.what(),
+        may_be_elsewhere
+            ? "; a host without the file needs --seed and --global-batch, with the file's values"
+            : ""));
   }
 }
 

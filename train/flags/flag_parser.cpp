@@ -4,12 +4,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 
 #include "train/options.h"
 #include "transports/base/suggestion.h"
 
 namespace kolo::train {
 namespace {
+
+constexpr const char* kCannotBeRead = "it cannot be read";
 
 // "; did you mean --model?", or nothing if no flag is similar.
 std::string guess(const CLI::App& app, const std::string& word) {
@@ -46,7 +51,50 @@ std::string first_unexpected(const CLI::App& app) {
   return flag == unexpected.end() ? unexpected.front() : *flag;
 }
 
+[[noreturn]] void refuse_config(const std::string& file, const std::string& why) {
+  throw UsageError(fmt::format("--config {}: {}", file, why));
+}
+
+// The flags of a file, as words.
+std::vector<std::string> words_of_config(const std::string& file) {
+  std::error_code ignored;
+  if (file.empty() || std::filesystem::is_directory(file, ignored))
+    refuse_config(file, kCannotBeRead);
+  CLI::ConfigBase format;
+  format.arrayDelimiter(kNoDelimiter);
+  std::vector<std::string> words;
+  try {
+    for (const CLI::ConfigItem& item : format.from_file(file)) {
+      if (!item.parents.empty())
+        refuse_config(file, fmt::format("unknown key '[{}]'", item.parents.front()));
+      for (const std::string& value : item.inputs)
+        words.push_back(fmt::format("--{}={}", item.name, value));
+    }
+  } catch (const CLI::FileError&) {
+    refuse_config(file, kCannotBeRead);
+  }
+  return words;
+}
+
 }  // namespace
+
+std::vector<std::string> with_config_flags(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kFlag = "--config", kWithValue = "--config=";
+  std::vector<std::string> words{arguments.front()}, others;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool is_alone = word == kFlag && i + 1 < arguments.size();
+    if (!is_alone && !word.starts_with(kWithValue)) {
+      others.push_back(word);
+      continue;
+    }
+    const std::string file = is_alone ? arguments[++i] : word.substr(kWithValue.size());
+    const std::vector<std::string> flags = words_of_config(file);
+    words.insert(words.end(), flags.begin(), flags.end());
+  }
+  words.insert(words.end(), others.begin(), others.end());
+  return words;
+}
 
 std::string parse_flags(CLI::App& app, const std::vector<std::string>& arguments) {
   const std::string& command = arguments[0];
@@ -62,7 +110,7 @@ std::string parse_flags(CLI::App& app, const std::vector<std::string>& arguments
   } catch (const CLI::ConfigError& error) {
     throw UsageError(config_refusal(app, error));
   } catch (const CLI::FileError&) {
-    throw UsageError(fmt::format("{}: it cannot be read", name_of_config(app)));
+    throw UsageError(fmt::format("{}: {}", name_of_config(app), kCannotBeRead));
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();
     if (!text.ends_with("missing")) throw UsageError(text);  // "--ranks: 1 required INT missing"

@@ -22,7 +22,7 @@ TEST_CASE("flags of a file are used, and those of the command line win") {
   const Folder folder;
   write_file(folder, "run.ini",
              "# a comment\nmodel = small\ntrain-size=64\ntest_size = 16\nepochs = 3\n"
-             "strategies = \"ring,ps\"\nnesterov = true\nbatch-size = 16\n");
+             "strategies = ring,ps\nnesterov = true\nbatch-size = 16\n");
   const auto result = run_program(
       folder.start({"compare", "--config=run.ini", "--epochs=1", "--report=out", "--timeout=30"}));
   INFO(result.output);

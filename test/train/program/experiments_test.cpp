@@ -150,8 +150,9 @@ TEST_CASE("scale takes the same threads at every point, and names points without
   const Folder folder;
   const std::string mode = GENERATE("weak", "strong");
   const std::string cores = std::to_string(std::thread::hardware_concurrency());
-  const Words words = few_steps({"scale", "--mode=" + mode, "--ranks=1,2", "--strategies=ring,ps",
-                                 "--report=out", "--threads=" + cores});
+  const Words words =
+      few_steps({"scale", "--mode=" + mode, "--ranks=1,2", "--strategies=ring,ps", "--report=out",
+                 mode == "weak" ? "--threads=" + cores : "--threads=0"});
   std::string output = run_well(words, folder);
   CHECK_THAT(output, ContainsSubstring(mode == "weak" ? "each worker takes 64 samples"
                                                       : "together take 128 samples"));
@@ -219,6 +220,14 @@ TEST_CASE("an experiment refuses flags that it sets itself, wrong lists, and a s
   refuses({"sweep", "--batch-sizes=8192"}, "an iteration takes 8192 samples");
   refuses({"scale", "--mode", "medium"}, "expected one of weak, strong");
   refuses({"scale", "--mode", "strong", "--batch-size=3"}, "does not use --batch-size");
+  refuses({"scale", "--mode=weak", "--global_batch", "64"}, "does not use --global-batch");
+  refuses({"sweep", "--n_gpus=2"}, "sweep sets --n-gpus itself");
+  refuses({"scale", "--config=none.ini"}, "--config none.ini: it cannot be read");
+  refuses({"scale", "--config=tmp"}, "--config tmp: it cannot be read");
+  std::ofstream(folder.path / "tmp/a.ini") << "mode = strong\nbatch_size = 3\n";
+  refuses({"scale", "--config", "tmp/a.ini"}, "--mode strong does not use --batch-size");
+  std::ofstream(folder.path / "tmp/b.ini") << "[more]\nranks = 1\n";
+  refuses({"scale", "--config=tmp/b.ini"}, "--config tmp/b.ini: unknown key '[more]'");
   refuses({"scale", "--strategies", "ps:split"}, "split needs at least 3 workers");
   refuses({"scale-data", "--target-accuracy", "90"}, "--target-accuracy: expected a number");
   refuses({"scale-data", "--steps", "9"}, "give --epochs");
