@@ -27,7 +27,7 @@ namespace kolo::train {
 // Facts of a run, by the names of the metadata: "model", "optimizer", "seed", "iteration", ...
 using RunFacts = std::map<std::string, std::string>;
 
-// The facts that are known before training. `train_samples`: of the training data.
+// The facts that are known before training.
 RunFacts facts_of(const Options& options, const Dataset& data);
 
 // States of a run over the whole arena: of the optimizer, and unsent gradients. "momentum" or

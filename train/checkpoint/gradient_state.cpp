@@ -85,7 +85,8 @@ void require_all_unsent(const SafetensorsFile& file, std::span<const std::string
   while (is_there(static_cast<int>(found))) ++found;
   if (found == workers) return;
   throw CheckpointError(
-      fmt::format("{}: it should have the unsent gradients of {} workers, and has those of {}",
+      fmt::format("{}: its metadata name the unsent gradients of {} workers, but it has those of "
+                  "{}; use another checkpoint",
                   file.path(), workers, found));
 }
 

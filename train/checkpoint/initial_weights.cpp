@@ -77,8 +77,9 @@ void tell_other_length(const Options& options, const SafetensorsFile& file,
     return;
   std::fprintf(
       stderr,
-      "kolo-train: --resume: the checkpoint is of a run of %s iterations, and this one has "
-      "%lld, so its learning rates differ from those of an uninterrupted run\n",
+      "kolo-train: --resume: the checkpoint's run has %s iterations, this run has %lld; learning "
+      "rates depend on this number, so they differ from those of an uninterrupted run; to avoid "
+      "that, use the same --epochs and --steps\n",
       before->second.c_str(), static_cast<long long>(iterations));
 }
 

@@ -15,9 +15,9 @@ namespace kolo::train {
 // to train, or the folder of --save cannot be used.
 void check_checkpoints(const Options& options, const Dataset& data);
 
-// Reads the weights at rank 0. `iterations`: of the whole training. Returns the iterations that are
-// done, 0 for --load. `stages`: the ranks of pipelines, which then all call this, and get the
-// weights of their stages; else null, and rank 0 alone calls. Throws DataError, as above.
+// Reads the weights. `iterations`: of the whole training. Returns the iterations that are done; 0
+// for --load. Throws DataError, as above. Without pipelines `stages` is null, and only rank 0
+// calls. With pipelines `stages` holds all ranks, all call, and each gets its stage's weights.
 std::int64_t read_initial_weights(const Options& options, const Dataset& data,
                                   tensor::Parameters& parameters, std::int64_t iterations,
                                   Communicator* stages);

@@ -26,8 +26,9 @@ std::string name_at(const std::string& name, int worker);
 void collect_bits(Communicator& communicator, std::span<std::int32_t> bits, const std::string& name,
                   ArenaState& state);
 
-// Collective over all ranks. `optimizers`: those of this rank, maybe none; `elements`: of the
-// arena. The result is rank 0's; others get an empty one, but a stage of a pipeline gets its own.
+// Collective over all ranks. `optimizers`: those of this rank, maybe none. `elements`: the size of
+// the arena. Without pipelines rank 0 gets the whole state, and all others get an empty one. In a
+// pipeline each stage gets the state of its own parameters.
 ArenaState collect_state(Communicator& communicator, const Arm& arm, int workers,
                          const OptimizerSettings& settings, std::span<Optimizer* const> optimizers,
                          std::size_t elements);

@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::size_t kByteValues = 256;
 
-std::vector<float> normalisation_table(const Dataset& dataset) {
-  const Normalization constants = dataset.normalization();
+std::vector<float> normalisation_table(const Dataset& dataset, const Normalization& constants) {
   const auto channels = static_cast<std::size_t>(dataset.shape().channels);
   if (channels > constants.mean.size()) {
     throw std::invalid_argument(fmt::format("Loader: {} has {} channels, at most 3 are supported",
@@ -76,7 +75,8 @@ Loader::Loader(const Dataset& dataset, const BatchPlan& plan, const LoaderSettin
     : dataset_(dataset),
       plan_(plan),
       settings_(settings),
-      normalised_(normalisation_table(dataset)) {
+      normalised_(
+          normalisation_table(dataset, settings.normalization.value_or(dataset.normalization()))) {
   if (plan.samples() > dataset.size() || settings.rank < 0 || settings.rank >= plan.ranks() ||
       settings.depth < 1 || settings.threads < 1 || settings.epochs < 0 ||
       settings.first_epoch < 0 || settings.timeout_ms <= 0) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct LoaderSettings {
   int threads = 1;                   // that prepare samples
   bool has_images = true;            // false: batches have samples and labels only
   Augmentation augmentation{};
-  std::int64_t timeout_ms = 120'000;  // how long next() waits for one batch
+  std::optional<Normalization> normalization{};  // nothing: the data set's
+  std::int64_t timeout_ms = 120'000;             // how long next() waits for one batch
 };
 
 // For one consumer. The data set is borrowed and must outlive the loader.

@@ -40,4 +40,16 @@ void require_comparable(std::span<const RunRecord> runs) {
   }
 }
 
+std::map<std::string, std::string> shared_terms(std::span<const RunRecord> runs) {
+  if (runs.empty()) return {};
+  std::map<std::string, std::string> terms = runs.front().terms;
+  for (const RunRecord& run : runs) {
+    std::erase_if(terms, [&run](const auto& term) {
+      const auto found = run.terms.find(term.first);
+      return found == run.terms.end() || found->second != term.second;
+    });
+  }
+  return terms;
+}
+
 }  // namespace kolo::train

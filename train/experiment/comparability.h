@@ -1,8 +1,10 @@
 // Check that runs are comparable.
 #pragma once
 
+#include <map>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 #include "train/experiment/run_record.h"
 
@@ -19,5 +21,8 @@ class ComparisonRefused : public std::runtime_error {
 // data and its order, optimizer, precision, iterations, threads, transport. Each run is compared
 // with the first run of its seed.
 void require_comparable(std::span<const RunRecord> runs);
+
+// The terms that all runs share: name to value.
+std::map<std::string, std::string> shared_terms(std::span<const RunRecord> runs);
 
 }  // namespace kolo::train

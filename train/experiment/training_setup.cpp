@@ -84,6 +84,9 @@ TrainingSetup::TrainingSetup(const Options& options, Communicator* communicator,
   plan_iterations();
   make_network();
   require_several_values();
+  // kolo-train's own launcher has checked them before it started ranks.
+  if (communicator != nullptr && rank_ == 0 && options_.events_fd < 0)
+    check_checkpoints(options_, *train_data_);
   read_initial(communicator);
   broadcast_initial(communicator);
   note_initial(communicator);
@@ -196,21 +199,33 @@ void TrainingSetup::make_network() {
 // of an epoch can have different shares.
 void TrainingSetup::require_several_values() const {
   if (fewest_normalised_ > 1) return;
-  if (options_.has_sync_batch_norm && options_.ranks > 1) return;  // batch_norm counts them
   for (const std::int64_t iteration : {std::int64_t{0}, train_plan_->iterations_per_epoch() - 1}) {
-    for (int rank = 0; rank < train_plan_->ranks(); ++rank) {
-      const auto parts =
-          micro_batches(train_plan_->local(iteration, rank).count, options_.micro_batch);
-      if (parts.empty() || parts.back().count != 1) continue;
-      throw DataError(fmt::format(
-          "model '{}' normalises over one value per channel and image, so it needs 2 samples at "
-          "once, but rank {} computes 1 alone in {} batch of an epoch, which has {}; change {}"
-          "--batch-size, --train-size or --ranks",
-          options_.model, rank, iteration == 0 ? "the first" : "the last",
-          count_text(train_plan_->global(iteration).count, "sample"),
-          options_.micro_batch > 0 ? "--micro-batch, " : ""));
-    }
+    const std::string who = who_normalises_one(iteration);
+    if (who.empty()) continue;
+    throw DataError(fmt::format(
+        "model '{}' has a batch normalisation with one value per channel and sample, so training "
+        "needs at least 2 samples at a time, but {} only 1 in {} batch of an epoch, which has {}; "
+        "change {}--batch-size, --train-size or --ranks",
+        options_.model, who, iteration == 0 ? "the first" : "the last",
+        count_text(train_plan_->global(iteration).count, "sample"),
+        options_.micro_batch > 0 ? "--micro-batch, " : ""));
   }
+}
+
+// Who normalises over one sample in a pass of this iteration, as "rank 1 has"; empty: nobody does.
+std::string TrainingSetup::who_normalises_one(std::int64_t iteration) const {
+  std::vector<std::int64_t> of_all;  // samples of all replicas, by pass
+  for (int rank = 0; rank < train_plan_->ranks(); ++rank) {
+    const auto parts =
+        micro_batches(train_plan_->local(iteration, rank).count, options_.micro_batch);
+    const bool is_alone = !options_.has_sync_batch_norm || train_plan_->ranks() == 1;
+    if (is_alone && !parts.empty() && parts.back().count == 1)
+      return fmt::format("rank {} has", rank);
+    if (is_alone) continue;
+    of_all.resize(std::max(of_all.size(), parts.size()));
+    for (std::size_t i = 0; i < parts.size(); ++i) of_all[i] += parts[i].count;
+  }
+  return std::ranges::find(of_all, 1) == of_all.end() ? "" : "all ranks together have";
 }
 
 // Only rank 0 needs the file.

@@ -102,8 +102,8 @@ void add_gradient_flags(CLI::App& app, TypedFlags& typed) {
   Options& o = typed.options;
   const std::string group = "Gradients, the same for every arm";
   app.add_option("--micro-batch,--micro_batch", o.micro_batch,
-                 "samples that a worker computes at once; gradients are added up, and exchanged "
-                 "after the last ones [all]")
+                 "samples that a worker computes at a time; their gradients are summed, and sent "
+                 "after the last of them [all]")
       ->check(whole_number(1, kMostSamples))
       ->group(group);
   app.add_option("--compress", typed.compress,

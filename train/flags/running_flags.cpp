@@ -30,8 +30,8 @@ void add_computing_flags(CLI::App& app, Options& o, const std::string& group) {
       ->check(one_of("backend", with_auto(tensor::backend_names())))
       ->group(group);
   app.add_option("--precision", o.precision,
-                 "of the inputs of convolutions and linear layers: float32, or bfloat16 on "
-                 "processors with AVX512-BF16 [float32]")
+                 "format of the inputs of convolutions and linear layers: float32, or bfloat16 "
+                 "(needs a processor with AVX512-BF16) [float32]")
       ->check(one_of("precision", {"float32", "bfloat16"}))
       ->group(group);
   app.add_option("--threads", o.threads, "compute threads per worker; 0: cores / ranks [0]")
@@ -71,7 +71,8 @@ void add_running_flags(CLI::App& app, TypedFlags& typed) {
       ->check(whole_number(1))
       ->group(group);
   app.add_option("--reproducibility", typed.reproducibility,
-                 "fast, ordered, invariant (equal bits in synchronous arms, not pipelines) [fast]")
+                 "order of sums: fast, ordered, invariant (synchronous arms except pipelines get "
+                 "the same bits) [fast]")
       ->check(one_of("reproducibility", reproducibility_names()))
       ->group(group);
   app.add_flag("--progress-thread", o.progress_thread,

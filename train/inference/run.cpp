@@ -25,7 +25,9 @@ std::string size_text(const ImageShape& image) {
 }
 
 std::string evaluate_saved(const InferenceOptions& o) {
-  const auto data = open_dataset(o.dataset, Split::test, {o.seed, 0, o.test_size});
+  const auto saved = saved_image(o);
+  const int side = saved && saved->height == saved->width ? saved->height : 0;
+  const auto data = open_dataset(o.dataset, Split::test, {o.seed, 0, o.test_size, side});
   SavedModel model = load_model(o, data->shape());
   if (model.image != data->shape() || model.classes != data->classes())
     throw DataError(fmt::format(
@@ -34,7 +36,8 @@ std::string evaluate_saved(const InferenceOptions& o) {
         size_text(data->shape()), data->classes()));
   Communicator alone(0, 1, make_local_store(), {.transport = "inproc"});
   const BatchPlan plan(data->size(), o.batch_size, 1);
-  const Score score = evaluate(alone, model.network.get(), data.get(), plan, 1);
+  const Score score =
+      evaluate(alone, model.network.get(), data.get(), plan, 1, model.normalization);
   return fmt::format("{} on {}: accuracy {:.2f} % of {}, loss {:.6f}\n", model.name,
                      data->description(), 100 * score.accuracy, count_text(score.samples, "sample"),
                      score.loss);

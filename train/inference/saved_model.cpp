@@ -33,10 +33,10 @@ std::string chosen(const SafetensorsFile& file, const char* name, const std::str
   return given.empty() ? saved : given;
 }
 
-ImageShape image_of(const SafetensorsFile& file, const ImageShape& otherwise) {
+std::optional<ImageShape> image_of(const SafetensorsFile& file) {
   ImageShape image;
   const std::string text = fact(file, "image");
-  if (text.empty()) return otherwise;
+  if (text.empty()) return std::nullopt;
   if (std::sscanf(text.c_str(), "%dx%dx%d", &image.height, &image.width, &image.channels) != 3)
     refuse(file, fmt::format("its metadata have the image '{}'", text));
   return image;
@@ -72,7 +72,7 @@ SavedModel load(const InferenceOptions& options, const ImageShape& otherwise) {
   const std::string name = chosen(file, "model", options.model);
   if (name.empty()) refuse(file, "it does not say of which model it is; give --model");
   const std::string stem = chosen(file, "stem", options.stem);
-  const ImageShape image = image_of(file, otherwise);
+  const ImageShape image = image_of(file).value_or(otherwise);
   ModelSettings settings{{image.height, image.width, image.channels},
                          2,
                          stem.empty() ? Stem::imagenet : stem_from(stem)};
@@ -90,14 +90,24 @@ SavedModel load(const InferenceOptions& options, const ImageShape& otherwise) {
   return saved;
 }
 
-}  // namespace
-
-SavedModel load_model(const InferenceOptions& options, const ImageShape& image) {
+// Calls `use`. Its failures are those of --load.
+template <typename Use>
+auto named(const Use& use) {
   try {
-    return load(options, image);
+    return use();
   } catch (const CheckpointError& error) {
     throw DataError(fmt::format("--load: {}", error.what()));
   }
+}
+
+}  // namespace
+
+std::optional<ImageShape> saved_image(const InferenceOptions& options) {
+  return named([&] { return image_of(SafetensorsFile(checkpoint_at(options.load))); });
+}
+
+SavedModel load_model(const InferenceOptions& options, const ImageShape& image) {
+  return named([&] { return load(options, image); });
 }
 
 }  // namespace kolo::train

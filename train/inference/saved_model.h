@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tensor/network.h"
@@ -17,6 +18,10 @@ struct SavedModel {
   Normalization normalization;  // of the training data; ImageNet's if the file does not say
   std::unique_ptr<tensor::Network> network;
 };
+
+// The images on which the model of --load was trained; nothing if the file does not say. Throws
+// DataError.
+std::optional<ImageShape> saved_image(const InferenceOptions& options);
 
 // Opens the file of --load. `image` is used if the file does not say on which images the model was
 // trained, as those of torchvision. Throws DataError.

@@ -25,21 +25,23 @@ void add_batch(tensor::Network& network, Loader& loader, Minibatch& batch, Count
 }
 
 std::unique_ptr<Loader> loader_for(const Dataset* data, const BatchPlan& plan, int rank,
-                                   int threads) {
+                                   int threads, const std::optional<Normalization>& normalization) {
   if (data == nullptr) return nullptr;
   LoaderSettings settings;
   settings.rank = rank;
   settings.is_shuffled = false;
   settings.threads = threads;
+  settings.normalization = normalization;
   return std::make_unique<Loader>(*data, plan, settings);
 }
 
 }  // namespace
 
 Score evaluate(Communicator& communicator, tensor::Network* network, const Dataset* data,
-               const BatchPlan& plan, int loader_threads) {
+               const BatchPlan& plan, int loader_threads,
+               const std::optional<Normalization>& normalization) {
   const std::unique_ptr<Loader> loader =
-      loader_for(data, plan, communicator.rank(), loader_threads);
+      loader_for(data, plan, communicator.rank(), loader_threads, normalization);
   Minibatch batch;
   Counts totals{};
   for (std::int64_t done = 0; done < plan.iterations_per_epoch(); done += kBatchesPerExchange) {

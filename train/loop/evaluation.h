@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "collectives/communicator.h"
 #include "tensor/network.h"
@@ -20,8 +21,10 @@ struct Score {
 // Collective over all ranks of the communicator; ranks beyond plan.ranks() contribute nothing. Each
 // sample counts once: sums counts of correct answers and samples, never means of unequal shares.
 // The counts are exchanged every few batches, so that no rank waits longer than these take.
-// `network` and `data` are those of a worker, null on servers. `loader_threads`: LoaderSettings.
+// `network` and `data` are those of a worker, null on servers. `loader_threads` and
+// `normalization`: LoaderSettings.
 Score evaluate(Communicator& communicator, tensor::Network* network, const Dataset* data,
-               const BatchPlan& plan, int loader_threads);
+               const BatchPlan& plan, int loader_threads,
+               const std::optional<Normalization>& normalization = {});
 
 }  // namespace kolo::train

@@ -33,6 +33,7 @@ void FusionReducer::begin(const UpdateStep& step) {
   is_queued_.assign(buckets_.size(), false);
   reduced_ = 0;
   group_hops_ = 0;
+  group_traffic_ = {};
 }
 
 void FusionReducer::gradient_ready(tensor::ParameterId id) {
@@ -62,6 +63,7 @@ ExchangeRecord FusionReducer::finish(bool) {
   if (needs_all_sums()) apply_all();
   record_.in_flight = seconds_in_flight();
   record_.hops = group_hops_;
+  record_.formula = group_traffic_;
   return end_record();
 }
 
@@ -172,7 +174,9 @@ void FusionReducer::reduce_next_group() {
 
 void FusionReducer::end_group() {
   const Clock::time_point now = Clock::now();
-  group_hops_ += strategy_.hops(static_cast<std::int64_t>(buffer_.size()));
+  const auto count = static_cast<std::int64_t>(buffer_.size());
+  group_hops_ += strategy_.hops(count);
+  group_traffic_ += strategy_.traffic(count);
   strategy_.receive_buffer(buffer_);
   const float* sums = buffer_.data();
   for (std::size_t at = group_begin_; at < group_end_; ++at) {

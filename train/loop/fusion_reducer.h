@@ -75,6 +75,7 @@ class FusionReducer final : public GradientReducer {
   std::vector<std::size_t> to_apply_;
   std::size_t reduced_ = 0;
   double group_hops_ = 0;  // of all groups of this iteration
+  Traffic group_traffic_;
 };
 
 }  // namespace kolo::train

@@ -28,11 +28,12 @@ struct GradientPassSettings {
   std::int64_t micro_batch = 0;  // samples; 0: the whole share
   double label_smoothing = 0;
   std::optional<double> straggler = {};  // the factor, if this worker is one
-  // The workers, or the replicas of a stage, over which batch normalisation sums; null: each is
-  // alone. Used for nothing else.
+  // For --sync-batch-norm: the workers, or in a pipeline the replicas of this stage, that sum their
+  // statistics; null: each uses its own. Nothing else uses this communicator.
   Communicator* normalising = nullptr;
   Timeline* timeline = nullptr;  // null: nothing is recorded
-  // Timeout per stage: a receive of a pipeline waits as many times as long; 0: the communicator's.
+  // Timeout of one stage; 0: the communicator's. In a pipeline each receive waits this long times
+  // the number of stages.
   std::chrono::milliseconds timeout{0};
 };
 

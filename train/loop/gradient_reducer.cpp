@@ -34,7 +34,7 @@ void GradientReducer::begin_record() {
   ++iteration_;
   record_ = {};
   seconds_in_forward_ = 0;
-  before_ = communicator_.statistics();
+  if (!is_in_flight_) before_ = communicator_.statistics();
 }
 
 void GradientReducer::count_ready(tensor::ParameterId id) {
@@ -234,8 +234,11 @@ double GradientReducer::seconds_in_flight() const {
   return seconds;
 }
 
-ExchangeRecord GradientReducer::end_record() {
-  record_.moved = moved_between(before_, communicator_.statistics());
+ExchangeRecord GradientReducer::end_record(bool is_in_flight) {
+  is_in_flight_ = is_in_flight;
+  const CommunicatorStatistics now = communicator_.statistics();
+  record_.moved = moved_between(before_, now);
+  before_ = now;
   if (record_.moved.sent + record_.moved.received == 0) record_.in_flight = 0;
   return record_;
 }

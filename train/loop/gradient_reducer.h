@@ -115,7 +115,8 @@ class GradientReducer {
   void note_exchange(std::size_t i, Clock::time_point taken);
   // The union of the flights of all buckets, which all have ended.
   double seconds_in_flight() const;
-  ExchangeRecord end_record();
+  // `is_in_flight`: exchanges go on; what they move from now on is of the next record.
+  ExchangeRecord end_record(bool is_in_flight = false);
 
   Communicator& communicator_;
   Strategy& strategy_;
@@ -148,9 +149,10 @@ class GradientReducer {
   std::shared_ptr<std::vector<Flight>>
       flights_;  // one per bucket; also held by exchanges in flight
   CommunicatorStatistics before_;
+  bool is_in_flight_ = false;  // of the last end_record()
 };
 
-// The sizes of the buckets of a rung; `usual`: of Sync::bucketed.
+// The sizes of the buckets for a value of sync=; `usual`: those of Sync::bucketed.
 BucketSizes bucket_sizes(Sync sync, const BucketSizes& usual);
 
 // The reducer of an arm whose servers, if any, take part in collectives. `helps_in_backward`: make

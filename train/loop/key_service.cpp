@@ -110,12 +110,14 @@ void pull_parameters(Communicator& communicator, TrainingSetup& setup,
   for (int server = 0; server < servers; ++server)
     plan.servers.push_back(setup.options().ranks + server);
   const int mine = communicator.rank() - setup.options().ranks;
+  // A worker may be an epoch ahead. If another one is silent, its server ends the job.
+  const CallOptions patient{.timeout = std::chrono::hours(24 * 365)};
   for (const Bucket& bucket : buckets) {
     const auto count = static_cast<std::size_t>(bucket.range.count);
     const std::span<float> values = setup.network().parameters().values().subspan(
         static_cast<std::size_t>(bucket.range.begin), count);
     if (setup.is_worker()) {
-      communicator.pull({}, values, plan);
+      communicator.pull({}, values, plan, patient);
     } else {
       communicator.pull(std::span<const float>(values).subspan(chunk_begin(count, servers, mine),
                                                                chunk_count(count, servers, mine)),

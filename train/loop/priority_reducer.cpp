@@ -168,7 +168,7 @@ ExchangeRecord PriorityReducer::finish(bool is_complete) {
     apply_arrived();
   }
   record_.waiting += seconds_since(start) - (record_.optimizer - optimizer);
-  return end_record();
+  return end_record(!is_complete);
 }
 
 }  // namespace kolo::train

@@ -2,7 +2,7 @@
 //
 // The first SIGINT or SIGTERM only sets a flag. From then on both have their default effect again,
 // so a second one ends the process at once. Each rank gets the signal at another time, so the ranks
-// vote before each iteration: an all-reduce of one number, on channels of its own.
+// vote before an iteration: an all-reduce of one number, on channels of its own.
 #pragma once
 
 #include "collectives/communicator.h"

@@ -190,7 +190,12 @@ void Trainer::train_epoch(int epoch) {
       continue;
     }
     const std::int64_t number = done() + 1;
-    const bool is_last = !key_communicator_ && is_stop_requested();
+    // Between two averages, the workers of local-sgd do not wait for each other.
+    const int steps = std::max(1, setup_.arm().local_steps);
+    const Clock::time_point voting = Clock::now();
+    const bool is_last =
+        !key_communicator_ && (number % steps == 0 || number == end) && is_stop_requested();
+    const double vote_seconds = seconds_since(voting);
     const std::int64_t every = setup_.options().hash_every;
     const bool is_due = every > 0 && number % every == 0 && !setup_.arm().has_different_replicas();
     const bool is_checked = number == setup_.iterations() || is_due;
@@ -198,6 +203,8 @@ void Trainer::train_epoch(int epoch) {
     const bool is_complete = is_checked || is_last || number == end ||
                              (stop_vote_ && setup_.arm().sync == Sync::prioritized);
     iterations_.push_back(setup_.is_worker() ? train_iteration(is_complete) : serve_iteration());
+    iterations_.back().wall += vote_seconds;
+    part_of(iterations_.back(), Part::exposed) += vote_seconds;
     training_seconds_ += iterations_.back().wall;
     if (is_checked && !setup_.arm().has_different_replicas()) {
       cpu_seconds_ += cpu_seconds() - cpu_before;

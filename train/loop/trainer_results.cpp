@@ -23,10 +23,12 @@ constexpr std::size_t kRecentIterations = 5;  // used for the speed shown during
 }  // namespace
 
 void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
-  std::vector<double> mine;  // losses of the epoch's iterations, then correct answers and samples
+  // The loss and the samples of each iteration of the epoch, then correct answers and samples.
+  std::vector<double> mine;
   double correct = 0, samples = 0;
   for (auto i = static_cast<std::size_t>(first_iteration); i < iterations_.size(); ++i) {
     mine.push_back(iterations_[i].loss);
+    mine.push_back(static_cast<double>(iterations_[i].samples));
     correct += static_cast<double>(iterations_[i].correct);
     samples += static_cast<double>(iterations_[i].samples);
   }
@@ -41,11 +43,13 @@ void Trainer::finish_epoch(int epoch, std::int64_t first_iteration) {
   record.iterations = done();
   const std::int64_t begin =
       (setup_.first_iteration() + first_iteration) % setup_.train_plan().iterations_per_epoch();
-  for (std::size_t i = 0; i + 2 < sums.size(); ++i) {
+  for (std::size_t i = 0; 2 * i + 2 < sums.size(); ++i) {
     const auto in_epoch = begin + static_cast<std::int64_t>(i);
     const auto weight = static_cast<double>(setup_.train_plan().global(in_epoch).count);
-    record.train_loss += sums[i] * weight / sums.back();
-    record_.step_losses.push_back(sums[i]);
+    const double loss = sums[2 * i] * weight;  // the sum over the trained samples
+    record.train_loss += loss / sums.back();
+    // ps:backup leaves out samples of slow workers.
+    record_.step_losses.push_back(loss / std::max(1.0, sums[2 * i + 1]));
   }
   record.train_accuracy = sums[sums.size() - 2] / sums.back();
   record.training_seconds = training_seconds_;
@@ -175,7 +179,11 @@ void Trainer::describe(std::uint64_t order) {
   record_.seed = o.seed;
   record_.formula =
       formula_of(setup_.arm(), o.reproducibility == Reproducibility::kInvariant && o.ranks > 2);
-  if (o.gradients.format == GradientFormat::top_k) {
+  if (o.gradients.format == GradientFormat::top_k && setup_.arm().stages > 0) {
+    record_.formula +=
+        fmt::format("; of gradients {:g} % of the elements, 8 bytes each, to all others",
+                    100 * o.gradients.sent_part);
+  } else if (o.gradients.format == GradientFormat::top_k) {
     record_.formula = fmt::format(
         "each of n workers sends {:g} % of the elements of each bucket, 8 bytes each, to all "
         "others",

@@ -13,8 +13,8 @@ struct Stage {
   PartRange parts;
   // For one sample. The output of a stage is the input of the next.
   tensor::Shape input, output;
-  // Estimated time for one micro-batch, in multiplications of forward: each weight once per sample
-  // and pixel of its part's output, and kCostOfWeight for its way through memory.
+  // Estimated time for one micro-batch, in multiplications of forward. Each weight counts once per
+  // sample and pixel of its part's output, plus kCostOfWeight for reading and writing it in memory.
   double cost = 0;
 };
 // A micro-batch reads each weight in forward and backward, writes its gradient, and adds that to

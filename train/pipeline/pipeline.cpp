@@ -33,7 +33,7 @@ PipelinePass::PipelinePass(Communicator& communicator, tensor::Network& network,
                      {.replicas = settings.normalising,
                       .messages = &communicator,
                       .timeline = settings.timeline}),
-      // One more than are between forward and backward, so that the next input can arrive.
+      // One slot for each micro-batch between forward and backward, and one for the next input.
       slots_(static_cast<std::size_t>(place.stages - place.stage) + 1) {
   // A gradient arrives after all later stages have computed.
   patient_.timeout = settings.timeout * place.stages;

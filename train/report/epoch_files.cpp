@@ -69,7 +69,7 @@ std::map<std::string, std::string> epoch_files(const std::vector<UnfinishedRun>&
       files[kTable] += table_line(run.arm, run.seed, epoch);
     }
     const std::string name =
-        fmt::format("tensorboard/{} seed {}/events.out.tfevents.0.kolo", run.arm, run.seed);
+        fmt::format("{}/{} seed {}/{}", kEventFolder, run.arm, run.seed, kEventFile);
     files[name] = event_file(scalars_of(run.epochs, now), now);
   }
   return files;

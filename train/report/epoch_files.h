@@ -29,6 +29,10 @@ class EpochLog {
   bool is_begun_ = false;
 };
 
+// The event files are FOLDER/tensorboard/RUN/events.out.tfevents.0.kolo.
+constexpr const char* kEventFolder = "tensorboard";
+constexpr const char* kEventFile = "events.out.tfevents.0.kolo";
+
 // Removes the files of an EpochLog.
 void remove_epoch_log(const std::string& folder);
 

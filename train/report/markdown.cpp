@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "train/experiment/comparability.h"
 #include "train/report/findings.h"
 #include "train/report/profile.h"
 #include "train/report/report.h"
@@ -62,10 +63,9 @@ constexpr std::array<Meaning, 23> kMeanings{{
      "the sums of an iteration overflowed float16, so no parameter was changed and the loss scale "
      "was halved"},
     {"bubble",
-     "of a pipeline: the part of an iteration in which a stage waits for its neighbours, as the "
-     "mean over all stages, with communication between stages. Below it what s stages of equal "
-     "work and m "
-     "micro-batches would wait without communication: (s - 1) / (m + s - 1)"},
+     "of a pipeline: the part of an iteration in which a stage waits for other stages, as the mean "
+     "over all stages; communication between stages counts. The row below is the ideal without "
+     "communication: s stages of equal work and m micro-batches wait (s - 1) / (m + s - 1)"},
     {"workers idle",
      "the part of an iteration in which a worker only waits: exposed communication without the "
      "part "
@@ -105,9 +105,15 @@ constexpr const char* kOneMachine =
     "workers. So the table shows the costs of the "
     "strategies here, not on a network.";
 
+constexpr const char* kTorchDiffers =
+    " Arms that train in PyTorch have its kernels, its buckets and a transport of their own.";
+
 std::string meaning_markdown(const Report& report) {
-  std::string text = fmt::format(
-      "## What the numbers mean\n\n{}\n\n| number | how it is made |\n|---|---|\n", kSameForAll);
+  const bool has_torch = std::ranges::any_of(
+      report.runs, [&](const RunRecord& run) { return run.program != report.runs[0].program; });
+  std::string text =
+      fmt::format("## What the numbers mean\n\n{}{}\n\n| number | how it is made |\n|---|---|\n",
+                  kSameForAll, has_torch ? kTorchDiffers : "");
   for (const Meaning& meaning : kMeanings) {
     text += fmt::format(
         "| {} | {} |\n", meaning.number,
@@ -135,7 +141,7 @@ std::string table_markdown(const Table& table) {
 
 std::string terms_markdown(const Report& report) {
   std::string text = "| the same in every arm | |\n|---|---|\n";
-  for (const auto& term : report.runs.front().terms) {
+  for (const auto& term : shared_terms(report.runs)) {
     text += fmt::format("| {} | {} |\n", term.first, term.second);
   }
   return text;

@@ -90,9 +90,11 @@ def short_number(value):
 
 def subtitle(report):
     terms = report["runs"][0]["terms"]
-    over = f"; transport {terms['transport']}" if "transport" in terms else ""  # one rank alone has none
+    # Arms of PyTorch compute and communicate in their own ways, and one rank alone has no transport.
+    shared = [name for name in ("compute", "transport") if len({run["terms"].get(name, "") for run in report["runs"]}) == 1 and name in terms]
+    how = "; ".join(terms[name] if name == "compute" else f"{name} {terms[name]}" for name in shared)
     doubts = [line for finding in report.get("findings", []) if finding.startswith(DOUBTS) for line in textwrap.wrap(finding, DOUBT_LETTERS)]
-    return "\n".join([f"{terms['model']}; {terms['batch']}", without_folders(terms["data"]), terms["compute"] + over, *doubts])
+    return "\n".join([f"{terms['model']}; {terms['batch']}", without_folders(terms["data"]), *([how] if how else []), *doubts])
 
 
 def time_text(ms):

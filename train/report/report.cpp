@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "train/report/epoch_files.h"
 #include "train/report/plots.h"
 
 namespace kolo::train {
@@ -69,6 +70,23 @@ std::string try_to_write(const std::string& folder, const std::string& name,
 
 namespace {
 
+// Files of an earlier report must not stay beside new numbers.
+void remove_timelines(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("timeline-") && name.ends_with(".json")) fs::remove(entry.path(), ignored);
+  }
+}
+
+void remove_event_files(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& run : fs::directory_iterator(fs::path(folder) / kEventFolder, ignored)) {
+    fs::remove(run.path() / kEventFile, ignored);
+    fs::remove(run.path(), ignored);  // if it is empty now
+  }
+}
+
 void write_whole(const std::string& folder, const std::string& name, const std::string& text) {
   const std::string refusal = try_to_write(folder, name, text);
   if (!refusal.empty()) fail(folder, fmt::format("{}: {}", name, refusal));
@@ -100,13 +118,9 @@ void require_writable(const std::string& folder) {
 void write_report(const std::string& folder, const std::string& json, const std::string& markdown,
                   const std::map<std::string, std::string>& files) {
   if (const std::string why = try_to_make(folder); !why.empty()) fail(folder, why);
-  // Plots and timelines of an earlier report must not stay beside new numbers.
   remove_plots(folder);
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("timeline-") && name.ends_with(".json")) fs::remove(entry.path(), ignored);
-  }
+  remove_timelines(folder);
+  remove_event_files(folder);
   write_whole(folder, "report.json", json);
   write_markdown(folder, markdown);
   for (const auto& [name, text] : files) write_whole(folder, name, text);

@@ -7,8 +7,8 @@
 // *Loss scale.* float16 has no values between 0 and 6e-8, and none above 65504. So gradients are
 // multiplied by a power of two before they are converted. Backward is linear and runs in float32,
 // so this equals scaling the loss, with the same bits. If a sum is not finite, the update is
-// skipped and the scale is halved; after kGrowthInterval updates in sequence it is doubled. These
-// rules and numbers are those of torch.amp.GradScaler (Micikevicius et al., "Mixed precision
+// skipped and the scale is halved. After kGrowthInterval updates without overflow it is doubled.
+// These rules and numbers are those of torch.amp.GradScaler (Micikevicius et al., "Mixed precision
 // training", 2018).
 #pragma once
 

@@ -35,7 +35,9 @@ struct StrategyContext {
   std::vector<Bucket> buckets;
   bool is_invariant = false;  // sums are in the order of ranks (Reproducibility::kInvariant)
   GradientOptions gradients = {};
-  ExchangeHook hook = {};  // of all-reduce, except local-sgd and sync=fusion; empty: the arm's own
+  // Replaces the exchange in arms of all-reduce, but not in local-sgd or sync=fusion. Empty: the
+  // arm's own exchange.
+  ExchangeHook hook = {};
   // Pipelines: the ranks of this replica, each with the gradients of its stage; else null.
   Communicator* stages = nullptr;
 
@@ -101,7 +103,7 @@ class Strategy {
 
   // The bytes of one exchange of `elements` gradients, by the strategy's textbook formula.
   virtual Traffic traffic(std::int64_t elements) const = 0;
-  // Of it, the bytes that are not sent if the update is skipped.
+  // The part of traffic() that is not sent if the update is skipped.
   virtual Traffic traffic_of_update(std::int64_t) const { return {}; }
 
   // Messages in sequence in one exchange of `elements` gradients: each costs one latency of the
@@ -115,7 +117,8 @@ class Strategy {
   // checkpoints.
   virtual std::span<float> unsent() { return {}; }
 
-  // Null: gradients are exchanged as they are, and applied bucket by bucket.
+  // The object that converts, checks and clips the gradients. Null: they are sent in float32, and
+  // each bucket is applied as soon as its sum has arrived.
   virtual GradientUpdate* gradient_update() { return nullptr; }
 
  protected:

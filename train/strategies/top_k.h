@@ -17,8 +17,8 @@
 
 namespace kolo::train {
 
-// The indices of the `count` elements with the largest magnitudes, in ascending order. Of equal
-// magnitudes at the border, those with the lowest indices. `values` must be finite.
+// The indices of the `count` elements with the largest magnitudes, in ascending order. If several
+// elements tie for the last places, those with the lowest indices are taken. `values`: finite.
 std::vector<std::int32_t> largest_elements(std::span<const float> values, std::size_t count);
 
 // One object per rank, one thread at a time.

@@ -146,6 +146,7 @@ std::string setup_json(const TrainingSetup& setup) {
   // Terms of kolo alone.
   for (const char* const term : {"buckets", "order of sums", "progress", "loader threads"})
     terms.erase(term);
+  terms["compute"] = fmt::format("PyTorch, threads per worker: {}", o.threads);
   const nlohmann::json json = {{"seed", o.seed},
                                {"model", o.model},
                                {"stem", o.stem},

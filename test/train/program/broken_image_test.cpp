@@ -44,10 +44,15 @@ TEST_CASE("a folder of images can be trained on, until one of them is broken") {
   fill(folder.path);
   const Start start =
       folder.start({"train", "--dataset=imagefolder:pictures", "--model=small", "--image-size=32",
-                    "--batch-size=4", "--ranks=2", "--epochs=1"});
+                    "--batch-size=4", "--ranks=2", "--epochs=1", "--save=saved"});
   const ProgramResult good = run_program(start);
   INFO(good.output);
   CHECK(good.exit_code == 0);
+  const ProgramResult score =
+      run_program(folder.start({"evaluate", "--load=saved", "--dataset=imagefolder:pictures"}));
+  INFO(score.output);  // in the model's size, not that of the files
+  CHECK(score.exit_code == 0);
+  fs::remove_all(folder.path / "saved");
   write_picture(folder.path / "pictures/train/dogs/3.png", "\x89PNG\r\n\x1a\nnothing more");
   const ProgramResult broken = run_program(start);
   INFO(broken.output);

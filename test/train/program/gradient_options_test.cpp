@@ -61,7 +61,7 @@ TEST_CASE("synchronous arms run with gradient options, and move the formula's by
   const Words together{"--micro-batch=4", "--sync-batch-norm"};
   const Words options = GENERATE_COPY(from_range(
       all_or_few<Words>({{"--compress=bfloat16"}, clipped, together}, {clipped, together})));
-  Words words{"compare", "--strategies=ring,tree,ps,sharded,dataparallel,ring:sync=fusion",
+  Words words{"compare", "--strategies=ring,tree,ps,sharded,dataparallel,auto:sync=fusion",
               "--ranks=3"};
   words.insert(words.end(), options.begin(), options.end());
   const ProgramResult ended = run(folder, words);
