@@ -72,14 +72,20 @@ def points_of(arguments):
                                                               "--strategies", arms, *flags, *shape]
 
 
+def is_whole(folder):
+    """Whether all arms of a comparison have finished there."""
+    path = folder / "report.json"
+    return path.exists() and "incomplete" not in json.loads(path.read_text(encoding="utf-8"))
+
+
 def measure(arguments):
     """All rows, and what failed."""
     rows, failed = [], []
     for seed, group, network, option, words in points_of(arguments):
-        name = "-".join([f"seed{seed}", group, NETWORKS[network][0], option.replace(" ", "").replace(":", "") or "plain"])
+        name = "-".join([*(["quick"] if arguments.quick else []), f"seed{seed}", group, NETWORKS[network][0], option.replace(" ", "").replace(":", "") or "plain"])
         folder = arguments.out / "runs" / name
         command = [str(arguments.train), "compare", *words, "--seed", str(seed), "--threads", "1", "--report", str(folder)]
-        if not (folder / "report.json").exists():
+        if not is_whole(folder):
             print(f"strategies.py: {name}", file=sys.stderr, flush=True)
             done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE, check=False)
             if done.returncode != 0:
@@ -113,7 +119,7 @@ def table_of(rows, group, file):
         sent = statistics.mean(rank["bytes_sent"] for run in mine for rank in run["ranks"] if rank["is_worker"]) / 2**20
         cells = [cell for network in networks for cell in cells_of([run for run in mine if run["network"] == network])]
         last = [run["epochs"][-1] for run in mine if run["network"] == "shm"]
-        learned = [text_of([100 * one["test_accuracy"] for one in last], 1), text_of([one["test_loss"] for one in last], 3)]
+        learned = [text_of([100 * one["test_accuracy"] for one in last], 1), text_of([one["test_loss"] for one in last], 3)] if last else ["-", "-"]
         file.write(f"| {' | '.join([arm, option or '-', f'{sent:.2f}', *cells, *learned])} |\n")
 
 

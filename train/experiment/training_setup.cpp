@@ -200,20 +200,20 @@ void TrainingSetup::make_network() {
 void TrainingSetup::require_several_values() const {
   if (fewest_normalised_ > 1) return;
   for (const std::int64_t iteration : {std::int64_t{0}, train_plan_->iterations_per_epoch() - 1}) {
-    const std::string who = who_normalises_one(iteration);
-    if (who.empty()) continue;
+    const std::string ranks = ranks_that_normalise_one(iteration);
+    if (ranks.empty()) continue;
     throw DataError(fmt::format(
         "model '{}' has a batch normalisation with one value per channel and sample, so training "
         "needs at least 2 samples at a time, but {} only 1 in {} batch of an epoch, which has {}; "
         "change {}--batch-size, --train-size or --ranks",
-        options_.model, who, iteration == 0 ? "the first" : "the last",
+        options_.model, ranks, iteration == 0 ? "the first" : "the last",
         count_text(train_plan_->global(iteration).count, "sample"),
         options_.micro_batch > 0 ? "--micro-batch, " : ""));
   }
 }
 
-// Who normalises over one sample in a pass of this iteration, as "rank 1 has"; empty: nobody does.
-std::string TrainingSetup::who_normalises_one(std::int64_t iteration) const {
+// The ranks that normalise over one sample in a pass of this iteration, as "rank 1 has"; empty: none.
+std::string TrainingSetup::ranks_that_normalise_one(std::int64_t iteration) const {
   std::vector<std::int64_t> of_all;  // samples of all replicas, by pass
   for (int rank = 0; rank < train_plan_->ranks(); ++rank) {
     const auto parts =

@@ -68,7 +68,7 @@ class TrainingSetup {
   void make_network();
   void note_initial(Communicator* communicator);
   void require_several_values() const;
-  std::string who_normalises_one(std::int64_t iteration) const;
+  std::string ranks_that_normalise_one(std::int64_t iteration) const;
   void read_initial(Communicator* communicator);
   void broadcast_initial(Communicator* communicator);
 

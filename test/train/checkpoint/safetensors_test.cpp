@@ -156,7 +156,7 @@ TEST_CASE("unsent gradients of all workers that saved them must be in the file")
   CHECK_THROWS_WITH(require_all_unsent(file, std::span(states).last(1)),
                     ContainsSubstring("unsent gradients of 2 workers, but it has those of 1"));
   CHECK_THROWS_WITH(require_all_unsent(file, std::span(states).first(2)),
-                    ContainsSubstring("and has those of 0"));
+                    ContainsSubstring("but it has those of 0"));
   write_checkpoint(path, {{"unsent_workers", "1.5"}}, 1, {});
   CHECK_THROWS_WITH(require_all_unsent(SafetensorsFile(path), states),
                     ContainsSubstring("'unsent_workers' in the metadata is '1.5'"));
