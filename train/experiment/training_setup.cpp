@@ -212,7 +212,8 @@ void TrainingSetup::require_several_values() const {
   }
 }
 
-// The ranks that normalise over one sample in a pass of this iteration, as "rank 1 has"; empty: none.
+// The ranks that normalise over one sample in a pass of this iteration, as "rank 1 has"; empty:
+// none.
 std::string TrainingSetup::ranks_that_normalise_one(std::int64_t iteration) const {
   std::vector<std::int64_t> of_all;  // samples of all replicas, by pass
   for (int rank = 0; rank < train_plan_->ranks(); ++rank) {
