@@ -99,12 +99,12 @@ int run(const std::vector<std::string>& arguments, bool is_output_open) {
     if (options.command == Command::compare) {
       throw UsageError("compare starts its ranks itself; run it without a launcher, or run train");
     }
-    return run_as_rank(options, arguments);
+    return run_as_rank(options, parsed.arguments);
   }
   check_data(options);
   check_report_folder(options.report);
-  const ExperimentResult outcome = run_arms(options, arguments);
-  publish_what_there_is(options, arguments, outcome);
+  const ExperimentResult outcome = run_arms(options, parsed.arguments);
+  publish_what_there_is(options, parsed.arguments, outcome);
   return outcome.exit_code;
 }
 

@@ -185,6 +185,7 @@ Command parse_command(const std::string& word) {
 
 ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   ParsedOptions parsed;
+  parsed.arguments = arguments;
   if (arguments.empty())
     refuse(fmt::format("a command is missing; expected one of {}; see kolo-train --help",
                        fmt::join(command_names(), ", ")));
@@ -212,7 +213,8 @@ ParsedOptions parse_options(const std::vector<std::string>& arguments) {
   add_result_flags(app, typed);
   add_checkpoint_flags(app, typed);
   add_config_flag(app);
-  parsed.text = parse_flags(app, arguments);
+  parsed.arguments = with_config_flags(app, arguments, OtherKeys::refused);
+  parsed.text = parse_flags(app, parsed.arguments);
   parsed.is_text = !parsed.text.empty();
   if (parsed.is_text) return parsed;
   typed.is_report_given = app.count("--report") > 0;

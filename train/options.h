@@ -119,6 +119,7 @@ struct ParsedOptions {
   Options options;
   std::string text;
   bool is_text = false;
+  std::vector<std::string> arguments;  // with the flags of the files of --config
 };
 
 // Parses `arguments`, without the program's name: "compare", "--ranks", "2", ... Fills in all

@@ -87,7 +87,6 @@ std::vector<std::string> speed_defaults(const ExperimentOptions& options) {
 
 ExperimentOptions parse_experiment(const Experiment& experiment,
                                    const std::vector<std::string>& given) {
-  const std::vector<std::string> arguments = with_config_flags(given);
   ExperimentOptions options;
   const std::string name(experiment.name);
   CLI::App app(fmt::format("{}\n\nAlso takes the flags of compare, for all points: see kolo-train "
@@ -104,7 +103,8 @@ ExperimentOptions parse_experiment(const Experiment& experiment,
          fmt::format("folder for the results; a second start goes on there [{}]", options.report))
       ->check(nonempty_text("a folder; --no-report writes none"));
   app.add_flag("--no-report", has_no_report, "no folder, only the table");
-  options.help = parse_flags(app, arguments);
+  add_config_flag(app);
+  options.help = parse_flags(app, with_config_flags(app, given, OtherKeys::allowed));
   if (!options.help.empty()) return options;
   if (has_no_report && app.count("--report") > 0)
     throw UsageError("--no-report cannot be combined with --report; remove one of them");

@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "train/checkpoint/checkpoint.h"
-#include "train/flags/flag_parser.h"
 #include "train/flags/flag_values.h"
 #include "train/flags/training_flags.h"
 #include "transports/settings.h"
@@ -42,15 +41,6 @@ void add_checkpoint_flags(CLI::App& app, TypedFlags& typed) {
                  "go on from this checkpoint, or from the last one in this folder [none]")
       ->check(nonempty_text("a checkpoint or a folder"))
       ->group(group);
-}
-
-// CLI11 reads the file. Flags of the command line come first.
-void add_config_flag(CLI::App& app) {
-  app.set_config("--config", "",
-                 "file with flags, a line each, as batch-size = 32; those given here win [none]")
-      ->check(nonempty_text("a file"));
-  app.allow_config_extras(CLI::config_extras_mode::error);
-  app.get_config_formatter_base()->arrayDelimiter(kNoDelimiter);
 }
 
 void take_from_checkpoint(TypedFlags& typed) {

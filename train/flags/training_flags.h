@@ -40,8 +40,6 @@ void add_gradient_flags(CLI::App& app, TypedFlags& typed);
 void add_running_flags(CLI::App& app, TypedFlags& typed);
 void add_result_flags(CLI::App& app, TypedFlags& typed);
 void add_checkpoint_flags(CLI::App& app, TypedFlags& typed);
-// A file with flags as "name = value" lines.
-void add_config_flag(CLI::App& app);
 
 // With --resume: takes the seed and the global batch of the checkpoint, unless they are given.
 // Throws UsageError if the checkpoint cannot be read.

@@ -1,8 +1,11 @@
 // Files of flags (--config) that kolo-train reads.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "test/support/catch.h"
 #include "test/train/program/program.h"
@@ -35,6 +38,22 @@ TEST_CASE("flags of a file are used, and those of the command line win") {
              ContainsSubstring("Nesterov"));
 }
 
+TEST_CASE("a file of flags is read once, and a flag given here replaces its alternative") {
+  const Folder folder;
+  REQUIRE(mkfifo((folder.path / "pipe").c_str(), 0600) == 0);
+  std::jthread writer([path = folder.path / "pipe"] {
+    std::ofstream(path) << "model = small\ntrain-size = 64\ntest-size = 16\nepochs = 1\n"
+                           "batch-size = 16\nno-report\n";
+  });
+  const auto result = run_program(folder.start(
+      {"compare", "--config=pipe", "--global-batch=8", "--report=out", "--timeout=30"}));
+  INFO(result.output);
+  REQUIRE(result.exit_code == 0);
+  const auto report = nlohmann::json::parse(std::ifstream(folder.path / "out/report.json"));
+  CHECK(report["runs"][0]["terms"]["batch"] == "8 samples over 2 workers");
+  CHECK_THAT(report["runs"][0]["terms"]["model"].get<std::string>(), ContainsSubstring("small"));
+}
+
 TEST_CASE("a file of flags with a mistake is refused") {
   const Folder folder;
   write_file(folder, "key.ini", "modle = small\n");
@@ -52,6 +71,12 @@ TEST_CASE("a file of flags with a mistake is refused") {
   check("value.ini", "--model: unknown model 'smal'");
   check("section.ini", "--config section.ini: unknown key '[more]'");
   check("hidden.ini", "--config hidden.ini: unknown key 'events-fd'");
+  write_file(folder, "colon.ini", "model: small\n");
+  write_file(folder, "help.ini", "help\n");
+  write_file(folder, "empty.ini", "seed =\n");
+  check("colon.ini", "--config colon.ini: 'model: small' is no flag; expected lines as batch-size");
+  check("help.ini", "--config help.ini: unknown key 'help'");
+  check("empty.ini", "--seed: expected a whole number of at least 0, got ''");
   check("none.ini", "--config none.ini: it cannot be read");
   check("tmp", "--config tmp: it cannot be read");
 }
