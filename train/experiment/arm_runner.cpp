@@ -41,6 +41,9 @@ std::thread start_reading(int descriptor, Observer& observer) {
   return reader;
 }
 
+// A second signal ends the ranks at once.
+constexpr std::chrono::hours kWholeEpoch{24 * 365};
+
 struct Run {
   Arm arm;
   std::uint64_t seed = 0;
@@ -94,7 +97,8 @@ class RunningArm final : public Observer {
     const int turns = turns_ != nullptr ? turns_->descriptor(number_) : -1;
     LaunchRequest request;
     request.ranks = ranks_of(run_, options);
-    if (!options.save.empty()) request.grace = options.timeout;  // for a step and a checkpoint
+    if (!options.save.empty())  // for an iteration, or an epoch, and a checkpoint
+      request.grace = run_.arm.has_different_replicas() ? kWholeEpoch : options.timeout;
     if (run_.arm.is_torch()) {
       request.command = state->command(options, run_.arm, run_.seed, events_.writing_end(), turns);
     } else {

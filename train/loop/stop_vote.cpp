@@ -1,7 +1,10 @@
 #include "train/loop/stop_vote.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <span>
 #include <string_view>
@@ -9,11 +12,10 @@
 namespace kolo::train {
 namespace {
 
-constexpr std::string_view kText =
-    "kolo-train: ends after this iteration, with a checkpoint; a second signal ends it at once\n";
-
 volatile std::sig_atomic_t received = 0;
-volatile std::sig_atomic_t is_speaker = 0;  // one rank tells the user
+// The text of the rank that tells the user; of the others it is empty.
+std::array<char, 120> text{};
+std::size_t text_size = 0;
 
 void set_both(void (*handler)(int)) {
   std::signal(SIGINT, handler);
@@ -23,14 +25,22 @@ void set_both(void (*handler)(int)) {
 extern "C" void note_signal(int signal) {
   received = signal;
   set_both(SIG_DFL);
-  if (is_speaker != 0) static_cast<void>(!write(STDERR_FILENO, kText.data(), kText.size()));
+  static_cast<void>(!write(STDERR_FILENO, text.data(), text_size));
 }
 
 }  // namespace
 
-StopVote::StopVote(Communicator& communicator) : communicator_(communicator.duplicate()) {
+StopVote::StopVote(Communicator& communicator, std::string_view end)
+    : communicator_(communicator.duplicate()) {
   received = 0;
-  is_speaker = communicator.rank() == 0 ? 1 : 0;
+  text_size = 0;
+  if (communicator.rank() == 0) {
+    const auto written = fmt::format_to_n(
+        text.data(), text.size(),
+        "kolo-train: ends after this {}, with a checkpoint; a second signal ends it at once\n",
+        end);
+    text_size = std::min(written.size, text.size());
+  }
   set_both(note_signal);
 }
 

@@ -5,6 +5,8 @@
 // vote before an iteration: an all-reduce of one number, on channels of its own.
 #pragma once
 
+#include <string_view>
+
 #include "collectives/communicator.h"
 
 namespace kolo::train {
@@ -12,8 +14,9 @@ namespace kolo::train {
 // One per process.
 class StopVote {
  public:
-  // Collective. Installs the handlers.
-  explicit StopVote(Communicator& communicator);
+  // Collective. Installs the handlers. `end`: when the ranks will end, as "iteration", for the text
+  // that rank 0 writes.
+  StopVote(Communicator& communicator, std::string_view end);
   // Restores the default effect of the signals.
   ~StopVote();
   StopVote(const StopVote&) = delete;

@@ -60,7 +60,12 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
     data_parallel_ = dynamic_cast<DataParallelReducer*>(reducer_.get());
   }
   set_up_loader();
-  if (!options.save.empty()) stop_vote_.emplace(communicator);
+  if (!options.save.empty()) {
+    const bool is_local = setup_.arm().local_steps > 0;
+    stop_vote_.emplace(communicator, setup_.arm().is_served() ? "epoch"
+                                     : is_local               ? "group of local iterations"
+                                                              : "iteration");
+  }
   resume();
   set_up_pass();
   note_.epochs = setup_.epochs();
