@@ -21,8 +21,9 @@ struct SharedFact {
   const char* name;
   const char* flag;
 };
-constexpr std::array<SharedFact, 8> kShared{{{"model", "--model"},
+constexpr std::array<SharedFact, 9> kShared{{{"model", "--model"},
                                              {"stem", "--stem"},
+                                             {"dataset", "--dataset"},
                                              {"image", "--dataset"},
                                              {"classes", "--dataset"},
                                              {"train_samples", "--train-size"},
@@ -110,6 +111,7 @@ RunFacts facts_of(const Options& options, const Dataset& data) {
   const ImageShape image = data.shape();
   RunFacts facts{{"format", "pt"},  // tools that read checkpoints of PyTorch ask for it
                  {"model", options.model},
+                 {"dataset", options.dataset.substr(0, options.dataset.find(':'))},
                  {"image", fmt::format("{}x{}x{}", image.height, image.width, image.channels)},
                  {"classes", fmt::format("{}", data.classes())},
                  {"train_samples", fmt::format("{}", data.size())},

@@ -103,6 +103,10 @@ int report_failure(const Error& error, int rank) {
 int run_as_rank(const Options& options, const std::vector<std::string>& arguments) {
   const int rank = launch_environment().rank;
   check_size(options, launch_environment().size);
+  if (options.events_fd < 0 && options.seeds > 1)
+    throw UsageError(
+        "--seeds: ranks of another launcher train once; remove it, or start kolo-train "
+        "alone");
   if (rank == 0) check_report_folder(options.report);
   int stopped_by = 0;
   try {

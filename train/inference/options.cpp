@@ -16,7 +16,8 @@ namespace {
 void add_data_flags(CLI::App& app, InferenceOptions& o) {
   app.add_option("--dataset", o.dataset, "whose test samples are used, as in train [digits]")
       ->check(known_dataset());
-  app.add_option("--test-size,--test_size", o.test_size, "test samples [digits: 1000; files: all]")
+  app.add_option("--test-size,--test_size", o.test_size,
+                 "test samples [digits, synthetic: 1000; files: all]")
       ->check(whole_number(1));
   app.add_option("--seed", o.seed, "seed of rendered data [1]")->check(whole_number(0));
   app.add_option("--batch-size,--batch_size", o.batch_size, "samples at a time [64]")
@@ -55,7 +56,8 @@ InferenceOptions parse_inference(const std::vector<std::string>& arguments) {
   if (o.backend == "auto") o.backend = tensor::backend_names().front();
   if (o.threads == 0)
     o.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  if (o.test_size == 0 && o.dataset == "digits") o.test_size = 1000;
+  const bool is_rendered = o.dataset == "digits" || o.dataset.starts_with("synthetic");
+  if (o.test_size == 0 && is_rendered) o.test_size = 1000;
   return o;
 }
 

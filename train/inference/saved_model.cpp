@@ -71,6 +71,8 @@ SavedModel load(const InferenceOptions& options, const ImageShape& otherwise) {
   SafetensorsFile file(checkpoint_at(options.load));
   const std::string name = chosen(file, "model", options.model);
   if (name.empty()) refuse(file, "it does not say of which model it is; give --model");
+  if (!options.stem.empty() && !has_stem(name))
+    refuse(file, fmt::format("its model {} does not use --stem; remove it", name));
   const std::string stem = chosen(file, "stem", options.stem);
   const ImageShape image = image_of(file).value_or(otherwise);
   ModelSettings settings{{image.height, image.width, image.channels},

@@ -41,16 +41,25 @@ std::string finding_on_replicas(const Report& report) {
   return text;
 }
 
+// Of the runs with the seed of `one`, the first that should end with the bits of others; `one` if
+// there is none.
+const RunRecord& reference_of(const Report& report, const RunRecord& one) {
+  const auto found = std::ranges::find_if(report.runs, [&one](const RunRecord& run) {
+    return run.is_kolo() && run.seed == one.seed && run.difference.empty();
+  });
+  return found == report.runs.end() ? one : *found;
+}
+
 // Compares the final weights of all of kolo's arms with those of the first one of the same seed;
 // empty if there is one arm.
 std::string finding_on_weights(const Report& report) {
-  const RunRecord* first = nullptr;  // the first run of the seed
+  const RunRecord* first = nullptr;  // the first run of the seed that trains as a ring
   std::set<std::string> differs;
   std::map<std::string, std::string> differs_by_rule;  // arm, and how
   double widest = 0;
   for (const RunRecord& run : report.runs) {
     if (!run.is_kolo()) continue;
-    if (first == nullptr || run.seed != first->seed) first = &run;
+    if (first == nullptr || run.seed != first->seed) first = &reference_of(report, run);
     if (!run.difference.empty() && run.final_hash != first->final_hash) {
       differs_by_rule[run.arm] = run.difference;
       continue;

@@ -121,6 +121,10 @@ void write_report(const std::string& folder, const std::string& json, const std:
   remove_plots(folder);
   remove_timelines(folder);
   remove_event_files(folder);
+  for (const char* const name : {"manifest.json", "metrics.csv", "metrics.jsonl"}) {
+    std::error_code ignored;
+    if (!files.contains(name)) fs::remove(fs::path(folder) / name, ignored);
+  }
   write_whole(folder, "report.json", json);
   write_markdown(folder, markdown);
   for (const auto& [name, text] : files) write_whole(folder, name, text);

@@ -143,6 +143,7 @@ TEST_CASE("a checkpoint that does not fit the run is refused") {
   };
   const std::string resume = "--resume=saved";
   check({resume, "--model=mlp"}, "of a run with model small, and this run has mlp; change --model");
+  check({resume, "--dataset=synthetic:32x32x3:10"}, "with dataset digits, and this run has synth");
   check({resume, "--optimizer=adamw"}, "with optimizer sgd, and this run has adamw");
   check({resume, "--seed=2"}, "with seed 1, and this run has 2; change --seed");
   check({resume, "--batch-size=8"}, "with global_batch 32, and this run has 16");

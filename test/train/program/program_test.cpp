@@ -363,7 +363,10 @@ TEST_CASE("ranks that another launcher started are checked against the flags") {
   setenv("KOLO_STORE", ("file:" + (folder.path / "store").string()).c_str(), 1);
   const ProgramResult three = run_program(small({"train", "--strategies", "ps"}), folder.text());
   const ProgramResult compare = run_program(small({"compare", "--no-report"}), folder.text());
+  const ProgramResult seeds = run_program(small({"train", "--seeds=2"}), folder.text());
   for (const char* name : {"RANK", "WORLD_SIZE", "KOLO_STORE"}) unsetenv(name);
+  CHECK(seeds.exit_code == 2);
+  CHECK_THAT(seeds.output, ContainsSubstring("--seeds: ranks of another launcher train once"));
   CHECK(three.exit_code == 2);
   CHECK_THAT(
       three.output,

@@ -156,6 +156,18 @@ TEST_CASE("findings on weights and losses cover all seeds") {
                  ContainsSubstring("of the last epoch differ by at most 3e-05"));
 }
 
+TEST_CASE("an arm that trains in another way is not what others are compared with") {
+  Report report = made_up_report();
+  for (RunRecord& run : report.runs) run.final_hash = "one";
+  RunRecord other = made_up_run("local-sgd:4", 2, 0);
+  other.seed = report.runs.front().seed;
+  other.difference = "averages";
+  other.final_hash = "another";
+  report.runs.insert(report.runs.begin(), other);
+  CHECK_THAT(report_text(report), ContainsSubstring("local-sgd:4 (averages) trains in another") &&
+                                      ContainsSubstring("equal, bit for bit, in all other arms"));
+}
+
 TEST_CASE("bytes that differ from the formula are reported") {
   Report report = made_up_report();
   CHECK_THAT(report_text(report), !ContainsSubstring("WARNING: the bytes"));
