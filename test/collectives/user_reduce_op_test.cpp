@@ -190,7 +190,7 @@ CommunicatorOptions short_segments() {
 
 TEST_CASE("a user function reduces in every collective, by every allowed algorithm") {
   const auto transport = GENERATE(from_range(transports_under_test()));
-  const auto size = GENERATE(1, 2, 3, 5, 8);
+  const auto size = GENERATE(from_range(all_or_few({1, 2, 3, 5, 8}, {1, 2, 5})));
   run_ranks(size, transport, run_rows, short_segments());
 }
 

@@ -1,5 +1,7 @@
 // Files of flags (--config) that kolo-train reads.
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -47,6 +49,10 @@ TEST_CASE("a file of flags is read once, and a flag given here replaces its alte
   });
   const auto result = run_program(folder.start(
       {"compare", "--config=pipe", "--global-batch=8", "--report=out", "--timeout=30"}));
+  // If kolo-train has not read the pipe, the writer still waits for a reader.
+  const int reader = open((folder.path / "pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  writer.join();
+  close(reader);
   INFO(result.output);
   REQUIRE(result.exit_code == 0);
   const auto report = nlohmann::json::parse(std::ifstream(folder.path / "out/report.json"));
