@@ -138,7 +138,7 @@ class Job {
     if (kill_at_) return;
     passed_on_ = signal;
     end_at_.reset();
-    kill_at_ = Clock::now() + request_.grace;
+    kill_at_ = Clock::now() + request_.request_grace.value_or(request_.grace);
   }
 
   // `is_alone`: no other job runs. Then orphans of unknown origin are this job's.
@@ -203,6 +203,7 @@ class Job {
     failed_by_itself_ = passed_on_ == 0;
     for (const RankProcess& other : ranks_) bystanders_ += other.is_running() ? 1 : 0;
     if (!kill_at_) end_at_ = Clock::now() + kNotice;
+    if (kill_at_) kill_at_ = std::min(*kill_at_, Clock::now() + kNotice + request_.grace);
   }
 
   // Lets a killed rank replace failed_. Before the launcher signals any rank, a rank is killed for

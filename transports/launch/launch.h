@@ -56,8 +56,9 @@ struct LaunchRequest {
   std::vector<std::string> command;  // a program, looked up in PATH, and its arguments
   RankOutput output = RankOutput::kPrefixed;
   launch::Binding binding = launch::Binding::kNone;  // kolo-run: kAuto
-  std::chrono::milliseconds grace{
-      5000};  // from SIGTERM, or a signal that was passed on, to SIGKILL
+  std::chrono::milliseconds grace{5000};             // from SIGTERM to SIGKILL, after a failure
+  // From a request to end that was passed on to SIGKILL; nothing: `grace`.
+  std::optional<std::chrono::milliseconds> request_grace = {};
   // Open descriptors of this process that the ranks inherit, although they are closed on exec.
   std::vector<int> descriptors = {};
   std::vector<launch::HostShare> hosts = {};  // empty: all ranks on this host
