@@ -20,10 +20,11 @@ constexpr std::string_view kCounter = ".num_batches_tracked";
 struct SharedFact {
   const char* name;
   const char* flag;
+  bool is_optional = false;  // missing in earlier files
 };
 constexpr std::array<SharedFact, 9> kShared{{{"model", "--model"},
                                              {"stem", "--stem"},
-                                             {"dataset", "--dataset"},
+                                             {"dataset", "--dataset", true},
                                              {"image", "--dataset"},
                                              {"classes", "--dataset"},
                                              {"train_samples", "--train-size"},
@@ -258,6 +259,7 @@ void require_same_run(const SafetensorsFile& file, const RunFacts& facts) {
     const auto here = facts.find(shared.name);
     const auto there = file.metadata().find(shared.name);
     if (here == facts.end()) continue;
+    if (there == file.metadata().end() && shared.is_optional) continue;
     if (there == file.metadata().end())
       refuse(file, fmt::format("its metadata have no '{}'; it is no checkpoint of kolo-train; "
                                "--load starts from its weights",

@@ -97,8 +97,10 @@ class RunningArm final : public Observer {
     const int turns = turns_ != nullptr ? turns_->descriptor(number_) : -1;
     LaunchRequest request;
     request.ranks = ranks_of(run_, options);
-    if (!options.save.empty())  // for an iteration, or an epoch, and a checkpoint
-      request.grace = run_.arm.has_different_replicas() ? kWholeEpoch : options.timeout;
+    if (!options.save.empty()) {
+      request.grace = options.timeout;  // for an iteration and a checkpoint
+      if (run_.arm.has_different_replicas()) request.request_grace = kWholeEpoch;
+    }
     if (run_.arm.is_torch()) {
       request.command = state->command(options, run_.arm, run_.seed, events_.writing_end(), turns);
     } else {

@@ -200,6 +200,7 @@ void TrainingSetup::make_network() {
 void TrainingSetup::require_several_values() const {
   if (fewest_normalised_ > 1) return;
   for (const std::int64_t iteration : {std::int64_t{0}, train_plan_->iterations_per_epoch() - 1}) {
+    if (iteration >= iterations_) continue;  // --steps ends the run before
     const std::string ranks = ranks_that_normalise_one(iteration);
     if (ranks.empty()) continue;
     throw DataError(fmt::format(

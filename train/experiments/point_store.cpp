@@ -78,8 +78,9 @@ SharedFlags shared_flags(std::string_view experiment, const Options& options,
   flags["--transport"] = options.transport;
   flags["--shape"] = read_settings().shape;
   flags["--progress-thread"] = options.progress_thread ? "yes" : "no";
-  flags["--load"] = options.load;
-  flags["--loader-threads"] = std::to_string(options.loader_threads);
+  if (!options.load.empty()) flags["--load"] = options.load;
+  if (options.loader_threads > 1)
+    flags["--loader-threads"] = std::to_string(options.loader_threads);
   if (std::ranges::any_of(options.arms, &Arm::is_torch)) flags["--python"] = options.python;
   flags["--skip-steps"] = std::to_string(options.skip_steps);
   flags.erase(std::string(varied));

@@ -51,8 +51,9 @@ std::string name_in(const std::string& word) {
 }
 
 // Flags of which a command takes only one.
-constexpr std::array<std::array<std::string_view, 2>, 3> kAlternatives{
+constexpr std::array<std::array<std::string_view, 2>, 4> kAlternatives{
     {{"--report", "--no-report"},
+     {"--load", "--resume"},
      {"--batch-size", "--global-batch"},
      {"--progress-thread", "--no-progress-thread"}}};
 

@@ -111,7 +111,7 @@ void pull_parameters(Communicator& communicator, TrainingSetup& setup,
     plan.servers.push_back(setup.options().ranks + server);
   const int mine = communicator.rank() - setup.options().ranks;
   // A worker may be an epoch ahead. If another one is silent, its server ends the job.
-  const CallOptions patient{.timeout = std::chrono::hours(24 * 365)};
+  const CallOptions patient{.timeout = std::chrono::hours(24)};
   for (const Bucket& bucket : buckets) {
     const auto count = static_cast<std::size_t>(bucket.range.count);
     const std::span<float> values = setup.network().parameters().values().subspan(

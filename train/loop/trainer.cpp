@@ -210,6 +210,7 @@ void Trainer::train_epoch(int epoch) {
     iterations_.push_back(setup_.is_worker() ? train_iteration(is_complete) : serve_iteration());
     iterations_.back().wall += vote_seconds;
     part_of(iterations_.back(), Part::exposed) += vote_seconds;
+    iterations_.back().exchange.in_flight += vote_seconds;
     training_seconds_ += iterations_.back().wall;
     if (is_checked && !setup_.arm().has_different_replicas()) {
       cpu_seconds_ += cpu_seconds() - cpu_before;

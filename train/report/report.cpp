@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <system_error>
 #include <vector>
 
@@ -79,11 +80,19 @@ void remove_timelines(const std::string& folder) {
   }
 }
 
+// Whether train, compare or versus wrote the report that is there.
+bool has_report_of_arms(const std::string& folder) {
+  std::ifstream file(fs::path(folder) / "report.json");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return text.find("\"kolo-report-1\"") != std::string::npos;
+}
+
 void remove_event_files(const std::string& folder) {
   std::error_code ignored;
   for (const auto& run : fs::directory_iterator(fs::path(folder) / kEventFolder, ignored)) {
-    fs::remove(run.path() / kEventFile, ignored);
-    fs::remove(run.path(), ignored);  // if it is empty now
+    const bool is_folder = run.symlink_status(ignored).type() == fs::file_type::directory;
+    if (is_folder && fs::remove(run.path() / kEventFile, ignored))
+      fs::remove(run.path(), ignored);  // if it is empty now
   }
 }
 
@@ -121,9 +130,11 @@ void write_report(const std::string& folder, const std::string& json, const std:
   remove_plots(folder);
   remove_timelines(folder);
   remove_event_files(folder);
-  for (const char* const name : {"manifest.json", "metrics.csv", "metrics.jsonl"}) {
-    std::error_code ignored;
-    if (!files.contains(name)) fs::remove(fs::path(folder) / name, ignored);
+  if (has_report_of_arms(folder)) {
+    for (const char* const name : {"manifest.json", "metrics.csv", "metrics.jsonl"}) {
+      std::error_code ignored;
+      if (!files.contains(name)) fs::remove(fs::path(folder) / name, ignored);
+    }
   }
   write_whole(folder, "report.json", json);
   write_markdown(folder, markdown);
