@@ -94,6 +94,8 @@ PointStore::PointStore(const std::string& folder, SharedFlags flags) : flags_(st
 }
 
 void PointStore::read() {
+  std::error_code ignored;
+  if (fs::is_directory(path_, ignored)) refuse(path_, "it is a folder");
   std::ifstream file(path_, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   std::size_t end = 0;

@@ -82,7 +82,10 @@ void remove_timelines(const std::string& folder) {
 
 // Whether train, compare or versus wrote the report that is there.
 bool has_report_of_arms(const std::string& folder) {
-  std::ifstream file(fs::path(folder) / "report.json");
+  const fs::path path = fs::path(folder) / "report.json";
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return false;
+  std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   return text.find("\"kolo-report-1\"") != std::string::npos;
 }

@@ -239,5 +239,7 @@ TEST_CASE("an experiment refuses flags that it sets itself, wrong lists, and a s
   fs::create_directory(folder.path / "odd");
   std::ofstream(folder.path / "odd/points.jsonl") << "{}\n";
   refuses({"sweep", "--report=odd"}, "line 1 is not the result of a point");
+  fs::create_directories(folder.path / "tmp/held/points.jsonl");
+  refuses({"sweep", "--report=tmp/held"}, "tmp/held/points.jsonl: it is a folder; choose another");
   CHECK(names_in(folder.path) == std::set<std::string>{"odd", "tmp"});
 }
