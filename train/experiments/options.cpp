@@ -63,8 +63,7 @@ void add_list_flag(CLI::App& app, const std::string& names, const std::string& d
 std::optional<std::string> value_of(const std::vector<std::string>& words, std::string_view flag) {
   std::optional<std::string> value;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    std::string name = words[i].substr(0, words[i].find('='));
-    std::ranges::replace(name, '_', '-');
+    const std::string name = flag_name(words[i]);
     if (name != flag) continue;
     if (name.size() < words[i].size()) {
       value = words[i].substr(name.size() + 1);

@@ -43,13 +43,6 @@ std::string first_unexpected(const CLI::App& app) {
   throw UsageError(fmt::format("--config {}: {}", file, why));
 }
 
-// "--global-batch" of "--global_batch=64".
-std::string name_in(const std::string& word) {
-  std::string name = word.substr(0, word.find('='));
-  std::ranges::replace(name, '_', '-');
-  return name;
-}
-
 // Flags of which a command takes only one.
 constexpr std::array<std::array<std::string_view, 2>, 4> kAlternatives{
     {{"--report", "--no-report"},
@@ -63,7 +56,7 @@ bool is_replaced(const std::string& flag, const std::vector<std::string>& given)
     const auto own = std::ranges::find(pair, flag);
     if (own == pair.end()) return false;
     const std::string_view other = own == pair.begin() ? pair[1] : pair[0];
-    return std::ranges::find(given, other, name_in) != given.end();
+    return std::ranges::find(given, other, flag_name) != given.end();
   });
 }
 
@@ -95,7 +88,7 @@ std::vector<std::string> words_of_config(const CLI::App& app, const std::string&
     for (const CLI::ConfigItem& item : format.from_file(file)) {
       require_known(app, item, file, others);
       const std::string flag = "--" + item.name;
-      if (is_replaced(name_in(flag), given)) continue;
+      if (is_replaced(flag_name(flag), given)) continue;
       for (const std::string& value : item.inputs) {
         words.push_back(value.empty() ? flag : fmt::format("{}={}", flag, value));
         if (value.empty()) words.emplace_back();  // CLI11 takes the next word for "--flag="
@@ -108,6 +101,12 @@ std::vector<std::string> words_of_config(const CLI::App& app, const std::string&
 }
 
 }  // namespace
+
+std::string flag_name(const std::string& word) {
+  std::string name = word.substr(0, word.find('='));
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
 
 void add_config_flag(CLI::App& app) {
   app.add_option_function<std::string>(

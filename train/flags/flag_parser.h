@@ -14,6 +14,9 @@ namespace kolo::train {
 // otherwise "". Throws UsageError, with the flag that was probably meant.
 std::string parse_flags(CLI::App& app, const std::vector<std::string>& arguments);
 
+// "--global-batch" of "--global_batch=64".
+std::string flag_name(const std::string& word);
+
 // Keys of a file that are no flags of the app.
 enum class OtherKeys { refused, allowed };
 
