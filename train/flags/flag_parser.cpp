@@ -50,7 +50,7 @@ constexpr std::array<std::array<std::string_view, 2>, 4> kAlternatives{
      {"--batch-size", "--global-batch"},
      {"--progress-thread", "--no-progress-thread"}}};
 
-// Whether `given`, of the command line, has the alternative to this flag of a file.
+// Whether the command line (`given`) has the alternative to this flag of a file.
 bool is_replaced(const std::string& flag, const std::vector<std::string>& given) {
   return std::ranges::any_of(kAlternatives, [&](const auto& pair) {
     const auto own = std::ranges::find(pair, flag);

@@ -37,8 +37,7 @@ StopVote::StopVote(Communicator& communicator, std::string_view end)
   if (communicator.rank() == 0) {
     const auto written = fmt::format_to_n(
         text.data(), text.size(),
-        "kolo-train: ends after this {}, with a checkpoint; a second signal ends it at once\n",
-        end);
+        "kolo-train: ends after {}, with a checkpoint; a second signal ends it at once\n", end);
     text_size = std::min(written.size, text.size());
   }
   set_both(note_signal);

@@ -14,8 +14,8 @@ namespace kolo::train {
 // One per process.
 class StopVote {
  public:
-  // Collective. Installs the handlers. `end`: when the ranks will end, as "iteration", for the text
-  // that rank 0 writes.
+  // Collective. Installs the handlers. `end`: when the ranks will end, as "this iteration", for the
+  // text that rank 0 writes.
   StopVote(Communicator& communicator, std::string_view end);
   // Restores the default effect of the signals.
   ~StopVote();

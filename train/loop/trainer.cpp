@@ -62,9 +62,9 @@ Trainer::Trainer(const Options& options, Communicator& communicator, Observer& o
   set_up_loader();
   if (!options.save.empty()) {
     const bool is_local = setup_.arm().local_steps > 0;
-    stop_vote_.emplace(communicator, setup_.arm().is_served() ? "epoch"
-                                     : is_local               ? "group of local iterations"
-                                                              : "iteration");
+    stop_vote_.emplace(communicator, setup_.arm().is_served() ? "this epoch"
+                                     : is_local               ? "the next average"
+                                                              : "this iteration");
   }
   resume();
   set_up_pass();

@@ -53,7 +53,7 @@ const RunRecord& reference_of(const Report& report, const RunRecord& one) {
 // Compares the final weights of all of kolo's arms with those of the first one of the same seed;
 // empty if there is one arm.
 std::string finding_on_weights(const Report& report) {
-  const RunRecord* first = nullptr;  // the first run of the seed that trains as a ring
+  const RunRecord* first = nullptr;  // the seed's reference_of()
   std::set<std::string> differs;
   std::map<std::string, std::string> differs_by_rule;  // arm, and how
   double widest = 0;
